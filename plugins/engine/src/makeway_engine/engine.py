@@ -455,7 +455,7 @@ class Engine:
                 return soon if soon < _NEVER else None
         elif self.express is not None and self.express.calm:
             ends, soon = self.ledger.by_end, self.endings.look_at
-            if soon is None or not self.ledger.active_count:
+            if soon is None or not self.ledger.jobs_active.by_id:
                 soon = _NEVER
             if ends and self._enforce and ends[0][0] < soon:
                 soon = ends[0][0]

@@ -132,21 +132,17 @@ class Express:
             self.calm = False
             return None
         if self._gate is not None:
-            self._look_after(now)
+            endings = self._endings
+            if endings.looks and (transitions.actions or not self.calm or endings.calm_until <= now):
+                endings.look_ahead(now)
+                self._rhythm.look_at = endings.look_at
+            if transitions.making_way.retries:
+                self.calm = False
         if ledger.gone:
             self._reports.ended(ledger.gone)
         if self._deeds is not None and transitions.actions:
             return self._deeds.number(transitions.actions)
         return transitions.actions
-
-    def _look_after(self, now: Seconds) -> None:
-        """See whether time alone does anything from now on, by what limits say."""
-        endings, transitions = self._endings, self._transitions
-        if endings.looks and (transitions.actions or not self.calm or endings.calm_until <= now):
-            endings.look_ahead(now)
-            self._rhythm.look_at = endings.look_at
-        if transitions.making_way.retries:
-            self.calm = False
 
     def _take(self, events: Sequence[Event], now: Seconds) -> None:
         """Take several things that happened at one instant; each may go either way."""

@@ -90,7 +90,7 @@ class Attendance:
             limit = job.time_limit
             headroom.take_up(job_id, held, limit / 60.0 * seat.factor if limit is not None else 0.0)
         if self._ends:
-            self.ending.started(job, seat.group, held, view)
+            self.ending.started(job, seat.group, held)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Count no longer what it held: at once, before its nodes are clean (11.1)."""

@@ -49,7 +49,19 @@ class Group:
 class Seat:
     """Where jobs of one user count that ask for the same account, partition and QOS."""
 
-    __slots__ = ("counts", "factor", "group", "keys", "more", "noted", "partition", "places", "qos")
+    __slots__ = (
+        "came_at_most",
+        "counts",
+        "factor",
+        "group",
+        "keys",
+        "more",
+        "noted",
+        "partition",
+        "places",
+        "qos",
+        "welcome",
+    )
 
     def __init__(self, job: Job, group: Group, keys: tuple[Key, ...], counts: tuple[Count, ...]) -> None:
         self.partition = job.partition
@@ -66,6 +78,10 @@ class Seat:
         """How many jobs more are present than the counts say."""
         self.noted = False
         """Whether that may be another number than 0."""
+        self.welcome: bool | None = None
+        """Whether they are surely not refused where everybody may run, numbers of jobs apart; None: not known yet."""
+        self.came_at_most = -1
+        """Up to how many submissions no limit on their number can be exceeded."""
 
 
 class Count:

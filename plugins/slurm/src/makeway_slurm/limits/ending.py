@@ -39,7 +39,10 @@ class _Watch:
 class Ending:
     """The running jobs that limits on used minutes are about, by where they count."""
 
-    def __init__(self, rules: RuleBook, usage: UsageBook, counts: CountBook, entry_of: EntryOf) -> None:
+    def __init__(
+        self, view: ClusterView, rules: RuleBook, usage: UsageBook, counts: CountBook, entry_of: EntryOf
+    ) -> None:
+        self._view = view
         self._rules = rules
         self._usage = usage
         self._counts = counts
@@ -67,19 +70,19 @@ class Ending:
         self._most: dict[str, float] = {}
         """What can be used up in a second at most, by TRES; not there: not known."""
 
-    def started(self, job: Job, group: Group, counts: Mapping[str, int], view: ClusterView) -> None:
+    def started(self, job: Job, group: Group, counts: Mapping[str, int]) -> None:
         """Watch a job that holds `counts` and counts in the places of a group, if such a limit holds for it."""
         watch = self._watches.get(group) or self._watch(group)
         if watch.shared:
             if not watch.running:
                 self._running[group] = None
-                self._quiet_until = min(self._quiet_until, self.quiet_until(group, view))
+                self._quiet_until = min(self._quiet_until, self.quiet_until(group))
             watch.running += 1
         if watch.own:
             known = watch.lasting.get(id(counts))
             lasting = known[1] if known is not None and known[0] is counts else _lasting(watch, counts)
             if lasting:
-                began = job.started_at if job.started_at is not None else view.now
+                began = job.started_at if job.started_at is not None else self._view.now
                 found = began + lasting[0][0], lasting[0][1]
                 for each, reason in lasting[1:]:
                     found = min(found, (began + each, reason))
@@ -116,23 +119,23 @@ class Ending:
             if not watch.running:
                 del self._running[group]
 
-    def overdue(self, view: ClusterView) -> Overdue | None:
+    def overdue(self) -> Overdue | None:
         """Return who has to end now, and when to ask again: usage grows at recalculations, and when jobs end."""
         if not self._running and not self._own:
             return None
-        now = view.now
+        now = self._view.now
         self._usage.advance(now)
         over, later = self._own_over(now)
         if self._running and self._usage.counts:
             if now >= self._quiet_until:
-                self._quiet_until = min(self.quiet_until(group, view) for group in self._running)
+                self._quiet_until = min(self.quiet_until(group) for group in self._running)
             later.append(max(self._usage.next_at, self._quiet_until))
             look = list(self._running) if self._quiet_until <= self._usage.next_at else ()
             for group in look:
                 for rule in self._used_up(group):
                     for job in self._jobs_in(group):
                         if usage_factor(job.qos) and (
-                            rule.kind is Kind.USED_WALL or held(job, view.cluster).get(rule.name)
+                            rule.kind is Kind.USED_WALL or held(job, self._view.cluster).get(rule.name)
                         ):
                             over.setdefault(job.id, f"{rule.reason} is used up")
         return Overdue(jobs=over, ask_again_at=min(later, default=None))
@@ -161,55 +164,62 @@ class Ending:
             heapq.heappop(heap)
         return heap
 
-    def quiet_until(self, group: Group, view: ClusterView) -> Seconds:
+    def quiet_until(self, group: Group) -> Seconds:
         """Return before which instant no limit on what is used up can be reached there; in the past: not known."""
         found = self._quiet.get(group, -math.inf)
-        if found <= view.now:
-            found = self._quiet[group] = self._quiet_from_now(group, view)
+        if found <= self._view.now:
+            found = self._quiet[group] = self._quiet_from_now(group)
         return found
 
-    def _quiet_from_now(self, group: Group, view: ClusterView) -> Seconds:
+    def _quiet_from_now(self, group: Group) -> Seconds:
         """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""
         found = math.inf
         for rule in self._watch(group).shared:
             entry = self._entry_of(rule)
             name = WALL if rule.kind is Kind.USED_WALL else rule.name
-            most = self._at_most(name, view)
+            most = self._at_most(name)
             if entry is None:
                 continue
             if not most:
-                return view.now
+                return self._view.now
             # What ran since the last recalculation is not in it yet.
-            since = max(0.0, view.now - self._usage.last)
-            found = min(found, view.now + (rule.most * 60.0 - entry.used(name)) / most - since)
+            since = max(0.0, self._view.now - self._usage.last)
+            found = min(found, self._view.now + (rule.most * 60.0 - entry.used(name)) / most - since)
         return found
 
-    def grown_by(self, name: str, seconds: float, view: ClusterView) -> Seconds:
+    def grown_by(self, name: str, seconds: float) -> Seconds:
         """Return up to when no more than so much can be used up, whoever runs; in the past: that is not known."""
-        most = self._at_most(name, view)
-        return view.now + seconds / most - max(0.0, view.now - self._usage.last) if most else -math.inf
+        most = self._at_most(name)
+        return (
+            self._view.now + seconds / most - max(0.0, self._view.now - self._usage.last)
+            if most
+            else -math.inf
+        )
 
-    def calm_until(self, now: Seconds, view: ClusterView) -> Seconds:
+    def calm_until(self) -> Seconds:
         """Return up to when no job that runs has to end; in the past: that is not known."""
-        found = self._soonest
+        now, found = self._view.now, self._soonest
         if found <= now:
             heap = self._sorted_out()
             found, self._soonest_of = heap[0] if heap else (math.inf, "")
             self._soonest = found
         if self._running and self._usage.counts:
             if now >= self._quiet_until:
-                self._quiet_until = min(self.quiet_until(group, view) for group in self._running)
-            found = min(found, self._quiet_until)
+                self._quiet_until = min(map(self.quiet_until, self._running))
+            if self._quiet_until < found:
+                found = self._quiet_until
         return found
 
-    def _at_most(self, name: str, view: ClusterView) -> float:
+    def _at_most(self, name: str) -> float:
         """Return how much of a TRES can be used up in a second; 0: not known."""
         if name not in self._most:
-            setting = view.preempt_mode
+            setting = self._view.preempt_mode
             stops = setting.action is PreemptMode.SUSPEND or ModeFlag.GANG in setting.flags
-            per_second = sum(node.cpus for node in view.cluster.nodes) if name in (CPU, WALL) else 0
-            factor = max([1.0, *map(usage_factor, view.cluster.qos)])
-            shares = any(each.oversubscribe.sharing is Sharing.FORCE for each in view.cluster.partitions)
+            per_second = sum(node.cpus for node in self._view.cluster.nodes) if name in (CPU, WALL) else 0
+            factor = max([1.0, *map(usage_factor, self._view.cluster.qos)])
+            shares = any(
+                each.oversubscribe.sharing is Sharing.FORCE for each in self._view.cluster.partitions
+            )
             self._most[name] = 0.0 if stops or shares else per_second * factor
         return self._most[name]
 

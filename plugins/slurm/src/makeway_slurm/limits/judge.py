@@ -70,9 +70,7 @@ class Judge(Attendance):
         """By seat: whether whoever asks for less breaks no limit that another one keeps."""
         self._open: dict[Hashable, tuple[Sequence[Partition], bool]] = {}
         """By seat, nodes and time: in which partitions such a job is surely not refused, numbers of jobs apart."""
-        self._came_at_most: dict[Seat, int] = {}
-        """Up to how many submissions no limit on the number of jobs of a seat can be exceeded."""
-        self.ending = Ending(self._rules, self._usage, self._counts, self._held_against)
+        self.ending = Ending(view, self._rules, self._usage, self._counts, self._held_against)
         self.headroom = Headroom(view, self._known, self._box, self.door, self._fits)
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
@@ -128,7 +126,7 @@ class Judge(Attendance):
             running = entry.may_use(name) / 60.0 if entry is not None else 0.0
             return room.keep(RUN + name, most - 1.0 - _minutes(asked, wanted), running)
         if kind in _USED_UP:
-            if not room.keep_until(self.ending.quiet_until(asked.seat.group, self._view)):
+            if not room.keep_until(self.ending.quiet_until(asked.seat.group)):
                 return False
             return not self._settings.safe or self._room_when_safe(listed, wanted, asked, room)
         return False
@@ -147,7 +145,7 @@ class Judge(Attendance):
         spare = (listed.most - 2.0 - entry.used(name) / 60.0 - running - minutes) / 2.0
         if not wall and not room.keep(RUN + name, running + spare, running):
             return False
-        return spare >= 0.0 and room.keep_until(self.ending.grown_by(name, spare * 60.0, self._view))
+        return spare >= 0.0 and room.keep_until(self.ending.grown_by(name, spare * 60.0))
 
     def takes(self, job: Job) -> bool:
         """Whether a job that is submitted is surely not refused."""
@@ -158,24 +156,39 @@ class Judge(Attendance):
             or (spec.attributes and not _OF_ITS_OWN.isdisjoint(spec.attributes))
         ):
             return False
-        seat = counts.seat(job)
-        key = seat, spec.max_nodes, job.time_limit, spec.group
-        known = self._open.get(key)
-        if known is None or known[0] is not job.partitions:
-            if len(self._open) > _MANY:
-                self._open.clear()
-            known = self._open[key] = job.partitions, self._is_lenient(seat) and not self.door.refused(job)
-        if not known[1]:
+        seat = counts.present.get(job.id)
+        if seat is None or seat.partition is not job.partition or seat.qos is not job.qos:
+            seat = counts.seat_anew(job)
+        if job.partition.index in self.door.open and len(job.partitions) == 1:
+            if seat.welcome is None:
+                seat.welcome = self._is_welcome(seat, job)
+            if not seat.welcome:
+                return False
+        elif not self._is_let_through(seat, job):
             return False
-        most = self._came_at_most.get(seat)
-        if most is None or counts.came_so_far > most:
+        if counts.came_so_far > seat.came_at_most:
             spare = min(
                 [rule.most - count.present for rule, count in self._doors_of(seat, job.user)], default=_MANY
             )
             if spare < 0:
                 return False
-            self._came_at_most[seat] = counts.came_so_far + spare
+            seat.came_at_most = counts.came_so_far + spare
         return True
+
+    def _is_let_through(self, seat: Seat, job: Job) -> bool:
+        """Whether the same holds of a job whose partitions are not open to all."""
+        spec = job.spec
+        key = seat, spec.max_nodes, job.time_limit, spec.group
+        known = self._open.get(key)
+        if known is None or known[0] is not job.partitions:
+            if len(self._open) > _MANY:
+                self._open.clear()
+            known = self._open[key] = job.partitions, self._is_welcome(seat, job)
+        return known[1]
+
+    def _is_welcome(self, seat: Seat, job: Job) -> bool:
+        """Whether a job is not refused, numbers of jobs apart."""
+        return self._is_lenient(seat) and not self.door.refused(job)
 
     def _is_lenient(self, seat: Seat) -> bool:
         """Whether no QOS refuses jobs that break a limit on their own (6.3 no. 1)."""
@@ -193,9 +206,7 @@ class Judge(Attendance):
             return None
         self._usage.advance(view.now)
         self._counts.brought_up()
-        is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(
-            asked.seat.group, view
-        )
+        is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(asked.seat.group)
         for each, wanted in asked.quiet if is_quiet else asked.open:
             # Most limits are far away: that is seen at a glance.
             if each.kind is _TRES:
