@@ -23,7 +23,7 @@ EntryOf = Callable[[Rule], Entry | None]
 class _Watch:
     """Jobs that count in the same places, and the limits for whose sake they may have to end."""
 
-    __slots__ = ("lasting", "own", "running", "shared")
+    __slots__ = ("lasting", "own", "quiet_until", "running", "shared")
 
     def __init__(self, shared: tuple[Rule, ...], own: tuple[Rule, ...]) -> None:
         self.shared = shared
@@ -32,6 +32,8 @@ class _Watch:
         """On the minutes of each job."""
         self.running = 0
         """How many run, where a limit is on what they use up together."""
+        self.quiet_until: Seconds = -math.inf
+        """Before this instant no limit on what they use up together can be reached; in the past: not known."""
         self.lasting: dict[int, tuple[Mapping[str, int], Sequence[tuple[Seconds, str]]]] = {}
         """By the identity of what is held: that, for how long it may be held, and by which limits."""
 
@@ -65,8 +67,6 @@ class Ending:
         self._most_noted = _SPARE
         self._quiet_until: Seconds = math.inf
         """Before this instant no limit that several jobs share can be reached, whoever starts."""
-        self._quiet: dict[Group, Seconds] = {}
-        """The same of those who count in some places."""
         self._most: dict[str, float] = {}
         """What can be used up in a second at most, by TRES; not there: not known."""
 
@@ -76,7 +76,11 @@ class Ending:
         if watch.shared:
             if not watch.running:
                 self._running[group] = None
-                self._quiet_until = min(self._quiet_until, self.quiet_until(group))
+                quiet = watch.quiet_until
+                if quiet <= self._view.now:
+                    quiet = self.quiet_until(group)
+                if quiet < self._quiet_until:
+                    self._quiet_until = quiet
             watch.running += 1
         if watch.own:
             known = watch.lasting.get(id(counts))
@@ -166,10 +170,10 @@ class Ending:
 
     def quiet_until(self, group: Group) -> Seconds:
         """Return before which instant no limit on what is used up can be reached there; in the past: not known."""
-        found = self._quiet.get(group, -math.inf)
-        if found <= self._view.now:
-            found = self._quiet[group] = self._quiet_from_now(group)
-        return found
+        watch = self._watch(group)
+        if watch.quiet_until <= self._view.now:
+            watch.quiet_until = self._quiet_from_now(group)
+        return watch.quiet_until
 
     def _quiet_from_now(self, group: Group) -> Seconds:
         """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""
@@ -203,7 +207,7 @@ class Ending:
             heap = self._sorted_out()
             found, self._soonest_of = heap[0] if heap else (math.inf, "")
             self._soonest = found
-        if self._running and self._usage.counts:
+        if self._running and self._usage.reader is not None:
             if now >= self._quiet_until:
                 self._quiet_until = min(map(self.quiet_until, self._running))
             if self._quiet_until < found:

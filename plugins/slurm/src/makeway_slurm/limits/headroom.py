@@ -9,7 +9,7 @@ comparison. `Judge` says what it comes to without this, and `tests/test_sure.py`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from makeway.model import ClusterView, Job, Seconds
@@ -54,7 +54,8 @@ class Headroom:
         :param asked_by: says what a pending job asks for.
         :param box_of: says what a simple job asks for; None: it is not that simple.
         :param door: says who may run where.
-        :param fits: notes by `keep` what limits leave to others beside such a job; False: one may keep it out.
+        :param fits: notes by `keep` what limits leave to others beside such a job that is let in; False: one may keep
+            it out.
         """
         self._view = view
         self._asked_by = asked_by
@@ -202,15 +203,12 @@ class Headroom:
                 self._again_at = self.changes + self._patience
         return known
 
-    def keep(self, name: str, most: float, held: float) -> bool:
-        """Let others hold so much at most, of which they hold some now; say whether that is so."""
-        room = most - held
-        if room < 0.0:
-            return False
-        if room < self._room.get(name, math.inf):
-            self._room[name] = room
-            self._shares.clear()  # who has started takes up what he took up: he is among those who hold
-        return True
+    def keep(self, rooms: Iterable[tuple[str, float]]) -> None:
+        """Let others start who hold no more than this, by name."""
+        for name, room in rooms:
+            if room < self._room.get(name, math.inf):
+                self._room[name] = room
+                self._shares.clear()  # who has started takes up what he took up: he is among those who hold
 
     def keep_until(self, at: Seconds) -> bool:
         """Let it hold up to an instant; say whether that lies ahead."""

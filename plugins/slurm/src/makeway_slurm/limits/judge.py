@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import attrs
@@ -38,7 +39,8 @@ _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
 _WHOLE_NODES = Exclusive.NODE
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
-_TRES, _JOBS, _USED_MINUTES, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.USED_MINUTES, Kind.RUN_MINUTES
+_TRES, _JOBS, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.RUN_MINUTES
+_USED_MINUTES, _USED_WALL = Kind.USED_MINUTES, Kind.USED_WALL
 
 
 class Judge(Attendance):
@@ -109,43 +111,55 @@ class Judge(Attendance):
             upwards = self._upwards[seat] = kinds.isdisjoint(_NOT_UPWARDS)
         return _new(Box, (seat, job.size, spec.cpus, limit)) if upwards else None
 
-    def _fits(self, asked: Asked, room: Headroom) -> bool:
+    def _fits(self, asked: Asked, headroom: Headroom) -> bool:
         """Note what limits leave to others beside one such job; False: one may keep it out."""
         self._counts.brought_up()
-        return all(self._room(listed, wanted, asked, room) for listed, wanted in asked.open)
-
-    def _room(self, listed: Listed, wanted: int, asked: Asked, room: Headroom) -> bool:
-        """Note what a limit leaves to others beside one such job; False: it may keep the job out."""
-        kind, name, most = listed.kind, listed.name, listed.most
-        if kind is _TRES:
-            return room.keep(name, most - wanted, listed.holds.used(name))
-        if kind is _JOBS:
-            return room.keep(JOBS, most - 1, listed.holds.jobs)
-        if kind is _RUN_MINUTES:
-            entry = self._usage.shared.get(listed.key) if listed.rule.key in _EACH else listed.entry
-            running = entry.may_use(name) / 60.0 if entry is not None else 0.0
-            return room.keep(RUN + name, most - 1.0 - _minutes(asked, wanted), running)
-        if kind in _USED_UP:
-            if not room.keep_until(self.ending.quiet_until(asked.seat.group)):
-                return False
-            return not self._settings.safe or self._room_when_safe(listed, wanted, asked, room)
-        return False
-
-    def _room_when_safe(self, listed: Listed, wanted: int, asked: Asked, room: Headroom) -> bool:
-        """Note the same where a job has to last: half of what is left is for those who start, half for time."""
-        entry = listed.entry
-        if entry is None:
-            return True
-        if asked.booked is None:
+        limits = asked.quiet
+        if limits is not asked.open and not headroom.keep_until(self.ending.quiet_until(asked.seat.group)):
             return False
-        wall = listed.kind is Kind.USED_WALL
+        rooms: list[tuple[str, float]] = []
+        for listed, wanted in limits:
+            kind, name = listed.kind, listed.name
+            room: float
+            if kind is _TRES:
+                holds = listed.holds
+                have = holds.nodes.bit_count() if name == NODE else holds.tres.get(name, 0)
+                room = listed.most - wanted - have
+            elif kind is _JOBS:
+                name, room = JOBS, listed.most - 1 - listed.holds.jobs
+            elif kind is _RUN_MINUTES:
+                entry = self._usage.shared.get(listed.key) if listed.rule.key in _EACH else listed.entry
+                running = entry.may_use(name) / 60.0 if entry is not None else 0.0
+                name, room = RUN + name, listed.most - 1.0 - _minutes(asked, wanted) - running
+            elif listed.uses_up:
+                name, room = self._room_when_safe(listed, wanted, asked, headroom)
+            else:
+                return False
+            if room < 0.0:
+                return False
+            rooms.append((name, room))
+        headroom.keep(rooms)
+        return True
+
+    def _room_when_safe(
+        self, listed: Listed, wanted: int, asked: Asked, headroom: Headroom
+    ) -> tuple[str, float]:
+        """Return what is left of a limit on what is used up, where a job has to last, by name; less than 0: too little.
+
+        Half of it is for those who start, half for time.
+        """
+        wall, entry = listed.kind is _USED_WALL, listed.entry
         name = WALL if wall else listed.name
+        if entry is None:
+            return RUN + name, math.inf
+        if asked.booked is None:
+            return RUN + name, -math.inf
         minutes = float(asked.booked) if wall else _minutes(asked, wanted)
         running = 0.0 if wall else entry.may_use(name) / 60.0
         spare = (listed.most - 2.0 - entry.used(name) / 60.0 - running - minutes) / 2.0
-        if not wall and not room.keep(RUN + name, running + spare, running):
-            return False
-        return spare >= 0.0 and room.keep_until(self.ending.grown_by(name, spare * 60.0))
+        if spare < 0.0 or not headroom.keep_until(self.ending.grown_by(name, spare * 60.0)):
+            return RUN + name, -math.inf
+        return RUN + name, math.inf if wall else spare
 
     def takes(self, job: Job) -> bool:
         """Whether a job that is submitted is surely not refused."""
@@ -416,7 +430,7 @@ class Judge(Attendance):
         )
         quiet = still
         if not self._settings.safe:
-            quiet = tuple([pair for pair in still if pair[0].kind not in _USED_UP])
+            quiet = tuple([pair for pair in still if not pair[0].uses_up])
         return attrs.evolve(asked, open=still, quiet=quiet if len(quiet) < len(still) else still)
 
     def _list(self, seat: Seat, user: str) -> tuple[Listed, ...]:
@@ -433,8 +447,10 @@ class Judge(Attendance):
 
     def _listed(self, rule: Rule, key: Key) -> Listed:
         kind, entry = rule.kind, self._held_against(rule)
-        alone, if_any = kind in _ALONE, kind in _IF_ANY
-        return Listed(rule, key, alone, if_any, self._counts.of(key), entry, kind, rule.name, rule.most)
+        alone, if_any, uses_up = kind in _ALONE, kind in _IF_ANY, kind in _USED_UP
+        return Listed(
+            rule, key, alone, if_any, uses_up, self._counts.of(key), entry, kind, rule.name, rule.most
+        )
 
     # -------------------------------------------------------------------------- submission
     def refused(self, job: Job, view: ClusterView) -> str:
