@@ -95,7 +95,7 @@ def jobs(chance: random.Random) -> list[JobSpec]:
 
 def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
     """Look at all limits that hold for a job, one by one."""
-    asked = judge._known(job, view)
+    asked = judge._known(job)
     judge._usage.advance(view.now)
     before: list[Blocked] = []
     hopeless: list[Blocked] = []

@@ -155,8 +155,8 @@ def test_nobody_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> 
     def checked(engine: Engine, now: Seconds, events: Any) -> Any:
         found = step(engine, now, events)
         ending = engine.ledger.book(Judge).ending
-        if ending.calm_until(now, engine.ledger) > now:
-            overdue = ending.overdue(engine.ledger)
+        if ending.calm_until() > now:
+            overdue = ending.overdue()
             assert overdue is None or not overdue.jobs
             told[True] += 1
         else:

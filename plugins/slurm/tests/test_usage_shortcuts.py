@@ -172,8 +172,8 @@ def test_the_first_end_is_that_of_a_job_that_runs(monkeypatch: pytest.MonkeyPatc
     """Up to when nobody's own minutes are used up is told as if all were gone through."""
     calm, seen = Ending.calm_until, Counter[bool]()
 
-    def checked(ending: Ending, now: Seconds, view: ClusterView) -> Seconds:
-        found = calm(ending, now, view)
+    def checked(ending: Ending) -> Seconds:
+        found = calm(ending)
         own = min((at for at, _ in ending._own.values()), default=float("inf"))
         assert found <= own
         assert ending._soonest == own

@@ -185,20 +185,20 @@ class Asker:
             raise self.blame(hook, job, error) from error
 
     def instant_of(self, plugin: str, hook: str, function: Callable[..., Any]) -> Callable[..., Seconds]:
-        """Return what asks `function`, as `asked_beside` does, for an instant."""
-        answered = self._answered
+        """Return what asks `function`, as `asked_beside` does, for an instant; of a job, or of the whole cluster."""
 
         def checked(*given: Any) -> Seconds:
-            answered[hook] = plugin
             try:
                 found = function(*given)
             except MakewayError:
                 raise
             except (Exception, SystemExit) as error:
+                self._answered[hook] = plugin
                 raise self.blame(hook, None, error) from error
             if (type(found) is float or type(found) is int) and found == found:
                 at: Seconds = found
                 return at
+            self._answered[hook] = plugin
             text = f"is marked with what said {shown(found)}; allowed: seconds since the start"
             raise self.fault(hook, None, text)
 

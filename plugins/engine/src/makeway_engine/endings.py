@@ -143,7 +143,7 @@ class Endings:
         if ledger.version == self._seen:
             return
         self._seen = ledger.version
-        if not ledger.active_count:
+        if not ledger.jobs_active.by_id:
             self.look_at = None
             return
         if self._quiet is not None:

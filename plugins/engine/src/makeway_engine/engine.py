@@ -454,11 +454,13 @@ class Engine:
             if self._at_leisure.calm and (soon := self._at_leisure.wake(now)) is not None:
                 return soon if soon < _NEVER else None
         elif self.express is not None and self.express.calm:
-            ends = self.ledger.by_end
-            if not ends or not self._enforce:
-                return None
-            if ends[0][0] > now:
-                return ends[0][0]
+            ends, soon = self.ledger.by_end, self.endings.look_at
+            if soon is None or not self.ledger.jobs_active.by_id:
+                soon = _NEVER
+            if ends and self._enforce and ends[0][0] < soon:
+                soon = ends[0][0]
+            if soon > now:
+                return soon if soon < _NEVER else None
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         queue, rhythm = self.queue, self.rhythm

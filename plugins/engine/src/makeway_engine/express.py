@@ -1,9 +1,10 @@
 """Take plain jobs the short way: submit, start and end them with few calls, and the same in the books.
 
 A plain job asks for a number of nodes and for nothing else: no licences, features, named nodes, begin time, array or
-components. `Submission`, `Queue`, `Placer`, `Moves`, `Ledger`, `Endings` and `Easy` say what becomes of it. Here the
-same is done at one go while all is calm: no job is leaving its nodes, no timer runs, nobody is told to make way. All
-else goes the plain way, step by step or event by event. `tests/test_express.py` holds one way to the other.
+components. Before limits it may have a service class, too (`express_gate`). `Submission`, `Queue`, `Placer`, `Moves`,
+`Ledger`, `Endings` and `Easy` say what becomes of it. Here the same is done at one go while all is calm: no job is
+leaving its nodes, no timer runs, nobody is told to make way. All else goes the plain way, step by step or event by
+event. `tests/test_express.py` holds one way to the other.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from makeway.model import (
 )
 from makeway.worlds.events import Action, Event, Finished, Submitted
 from makeway_engine.endings import Endings
+from makeway_engine.express_gate import Gate, gate_of
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.parts import Parts
 from makeway_engine.rhythm import Rhythm
+from makeway_engine.submission import Bounds, bounds_of
 
+_TINY = 1e-6
 _USER = Exclusive.USER
 
 
@@ -38,12 +42,21 @@ class Express:
     """The short way of one run."""
 
     def __init__(
-        self, parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
+        self,
+        parts: Parts,
+        endings: Endings,
+        rhythm: Rhythm,
+        handle: Callable[[Event], None],
+        gate: Gate | None = None,
     ) -> None:
         """Be ready for the first step.
 
         :param handle: takes an event the plain way.
+        :param gate: knows who is surely let in; None: limits are about jobs that are not plain.
         """
+        self._gate = gate
+        self._lets_in_until = gate.let_in_until if gate is not None else None
+        self._taken = gate.taken if gate is not None else None
         self._endings = endings
         self._rhythm = rhythm
         self._handle = handle
@@ -59,13 +72,13 @@ class Express:
         self._priorities = parts.transitions.priorities
         self._selector = cast(CountingSelector, parts.selector)
         self._wants = getattr(self._selector, "wants", _wants_none)
-        limited = placer.rulings.limited
+        limited = placer.rulings.limited if gate is None else gate.limited
         self._limited = None if limited is licences.wants else limited
         """Says which jobs a limit is about; None: only those that ask for licences."""
         self._passed = parts.schedulers.passed
         self._moves, self._passes = self._ways_of(parts)
-        self._doors: dict[tuple[str, ...], _Door | None] = {}
-        """By the partitions that jobs name; None: with these nothing is plain."""
+        self._doors: dict[tuple[tuple[str, ...], str | None], _Door | None] = {}
+        """By the partitions and the service class that jobs name; None: with these nothing is plain."""
         self.calm = False
         """Whether nothing unusual is under way, and nothing went the plain way since that was seen."""
 
@@ -78,13 +91,17 @@ class Express:
             or parts.recorder.traced is not None
         ):
             return moves, None
-        return moves, ExpressPasses(parts.schedulers.easy, moves, self._wanted_by)
+        return moves, ExpressPasses(parts.schedulers.easy, moves, self._wanted_by, self._gate)
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action] | None:
         """Make a step later than the last one; None: it has to go the plain way, and nothing was done yet."""
-        by_end = self._by_end
-        if (by_end and by_end[0][0] <= now) or not (self.calm or self._look_around()):
+        by_end, look = self._by_end, self._endings.look_at
+        if (
+            (by_end and by_end[0][0] <= now)
+            or (look is not None and look <= now + _TINY)
+            or not (self.calm or self._look_around())
+        ):
             self.calm = False
             return None
         transitions, ledger = self._transitions, self._ledger
@@ -114,6 +131,13 @@ class Express:
         else:
             self.calm = False
             return None
+        if self._gate is not None:
+            endings = self._endings
+            if endings.looks and (transitions.actions or not self.calm or endings.calm_until <= now):
+                endings.look_ahead(now)
+                self._rhythm.look_at = endings.look_at
+            if transitions.making_way.retries:
+                self.calm = False
         if ledger.gone:
             self._reports.ended(ledger.gone)
         if self._deeds is not None and transitions.actions:
@@ -184,16 +208,23 @@ class Express:
         :param last: whether nothing else happens at this instant, so that it is the time for a pass.
         """
         spec, ledger, doors = event.spec, self._ledger, self._doors
-        door = doors[spec.partitions] if spec.partitions in doors else self._find_door(spec)
-        if door is None or spec.qos is not None or spec.id in ledger.jobs or not comes_plainly(spec):
+        named = spec.partitions, spec.qos
+        door = doors[named] if named in doors else self._find_door(spec)
+        if (
+            door is None
+            or (spec.qos is not None and self._gate is None)
+            or spec.id in ledger.jobs
+            or not comes_plainly(spec)
+        ):
             self._submit_plainly(event)
             return False
         submission, partition = self._submission, door.partition
-        draft = self._draft(spec, door.partitions, None, door.limit, now)
+        draft = self._draft(spec, door.partitions, door.qos, door.limit, now)
         limit, size = draft.time_limit, draft.size
+        least, most, longest = door.bounds or door.find_bounds(draft)
         if (
-            not door.least <= size <= door.most
-            or (door.longest is not None and limit is not None and limit > door.longest)
+            not least <= size <= most
+            or (longest is not None and limit is not None and limit > longest)
             or (self._limited is not None and self._limited(draft))
             or (self._deeds is not None and self._reports.has_ended(spec.id))
         ):
@@ -217,9 +248,16 @@ class Express:
         if moves.books.kept:
             moves.books.came(job)
         moves.record.entered(job, now)
+        if self._taken is not None and not self._taken(job):
+            self._refuse(job, now)
+            return False
         if not last or wanted is None:
             pass  # it waits for a pass
-        elif not self._queue.entries and self._passed is not None:
+        elif (
+            not self._queue.entries
+            and self._passed is not None
+            and (self._lets_in_until is None or self._lets_in_until(job) > now)
+        ):
             found = moves.find(job, partition, wanted)
             if found is not None:
                 moves.start(job, found, now)
@@ -238,6 +276,14 @@ class Express:
                 return True
         self._transitions.changed = True
         return False
+
+    def _refuse(self, job: Job, now: Seconds) -> None:
+        """Refuse a job that is not surely taken, or let it wait for a pass."""
+        assert self._gate is not None
+        self._queue.add(job, now)
+        self._transitions.changed = True
+        self.calm = False
+        self._gate.refuse(job)
 
     def _draft(
         self,
@@ -275,14 +321,19 @@ class Express:
         return nodes & ledger.up != nodes or self._selector.possible(job, ledger) is None
 
     def _find_door(self, spec: JobSpec) -> _Door | None:
-        """Return the door for the partitions of a job; None: it is not that simple."""
+        """Return the door for the partitions and the service class of a job; None: it is not that simple."""
         partitions, problem = self._submission.partitions_of(spec)
         partition = partitions[0]
+        qos, cluster = None, self._ledger.cluster
+        if spec.qos is not None:
+            qos = cluster.qos_named(spec.qos)
+            if qos is None and cluster.qos:
+                problem = "there is no such class"
         door = None
         open_to_all = partition.up and partition.accepts and not partition.exclusive_user
         if not problem and len(partitions) == 1 and open_to_all:
-            door = _Door(partitions)
-        self._doors[spec.partitions] = door
+            door = _Door(partitions, qos)
+        self._doors[spec.partitions, spec.qos] = door
         return door
 
     def _wanted_by(self, job: Job) -> int | None:
@@ -300,18 +351,22 @@ class Express:
 
 
 class _Door:
-    """What a job comes to that names certain partitions and asks for nothing unusual."""
+    """What a job comes to that names certain partitions and a service class, and asks for nothing unusual."""
 
-    __slots__ = ("least", "limit", "longest", "most", "partition", "partitions")
+    __slots__ = ("bounds", "limit", "partition", "partitions", "qos")
 
-    def __init__(self, partitions: tuple[Partition, ...]) -> None:
+    def __init__(self, partitions: tuple[Partition, ...], qos: Qos | None) -> None:
         self.partitions = partitions
         self.partition = partition = partitions[0]
-        there = partition.nodes.bit_count()
-        self.least = partition.min_nodes
-        self.most = there if partition.max_nodes is None else min(there, partition.max_nodes)
-        self.longest = partition.max_time
+        self.qos = qos
         self.limit = partition.default_time if partition.default_time is not None else partition.max_time
+        self.bounds: Bounds | None = None
+        """What the partition allows these jobs; None: nobody has come yet."""
+
+    def find_bounds(self, job: Job) -> Bounds:
+        """Find out what the partition allows `job`, and whoever comes with the same."""
+        found = self.bounds = bounds_of(job, self.partition)
+        return found
 
 
 def _asks_plainly(spec: JobSpec) -> bool:
@@ -359,9 +414,13 @@ def express_of(
 ) -> Express | None:
     """Return the short way for a run; None: with these plugins and this configuration there is none."""
     orders = parts.policies.implements("makeway_queue_order")
-    if orders or not counts_nodes(parts) or not is_plain(parts, rhythm):
+    ranked = parts.transitions.priorities.prioritizer is not None
+    if orders or ranked or not counts_nodes(parts) or not is_simple(parts, rhythm):
         return None
-    return Express(parts, endings, rhythm, handle)
+    gate = gate_of(parts)
+    if gate is None and not is_plain(parts, rhythm):
+        return None
+    return Express(parts, endings, rhythm, handle, gate)
 
 
 def counts_nodes(parts: Parts) -> bool:

@@ -10,22 +10,32 @@ from typing import cast
 
 from makeway.model import CountingSelector, Forecast, Job, JobState, Partition, Placement, Seconds
 from makeway_engine.entries import Entry
+from makeway_engine.express_gate import Gate
 from makeway_engine.express_moves import ExpressMoves
-from makeway_engine.placing import Question
+from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.easy import Easy, Reserved
 
 _PENDING = JobState.PENDING
 _NO_ROOM = "Resources"
+_BUSY = Outcome.BUSY
 
 
 class ExpressPasses:
     """Passes of EASY over the queue of one run, while all who wait are plain and few."""
 
-    def __init__(self, easy: Easy, moves: ExpressMoves, wanted_by: Callable[[Job], int | None]) -> None:
+    def __init__(
+        self,
+        easy: Easy,
+        moves: ExpressMoves,
+        wanted_by: Callable[[Job], int | None],
+        gate: Gate | None = None,
+    ) -> None:
         """Be ready for the first pass.
 
         :param wanted_by: says how many nodes a job wants that waits; None: it is not plain.
+        :param gate: says whom limits keep out; None: nobody.
         """
+        self._gate = gate
         self._easy = easy
         self._moves = moves
         self._wanted_by = wanted_by
@@ -61,7 +71,14 @@ class ExpressPasses:
         again, attempts.again = attempts.again, False
         arrivals = queue.take_arrivals() if queue.arrivals else ()
         reserved = easy.reserved
-        if reserved is not None and not again and reserved.freed == ledger.freed and reserved.holds(ledger):
+        gate = self._gate
+        if (
+            reserved is not None
+            and not again
+            and reserved.freed == ledger.freed
+            and reserved.holds(ledger)
+            and (gate is None or easy.is_admitted(reserved))
+        ):
             reserved.doubtful = False
             if not arrivals:
                 return True
@@ -70,18 +87,27 @@ class ExpressPasses:
                 self._follow(arrivals, reserved, now)
                 return True
         easy.reserved = None
-        while entries:
-            head = entries[0]
+        at = 0
+        while at < len(entries):
+            head = entries[at]
             _, job, partition = head
-            if job.reason == _NO_ROOM and job.size > moves.idle.bit_count():
+            if gate is not None and (stopped := gate.stops(job, partition, now)) is not None:
+                if stopped is not _BUSY:
+                    if at < len(entries) and entries[at] is head:
+                        at += 1  # the queue itself has lost the entry of a job that left it
+                    continue
+                found = None
+            elif job.reason == _NO_ROOM and job.size > moves.idle.bit_count():
                 found = None
             else:
                 found = self._try(head, job, partition, now)
             if found is None:
                 reserved = easy.reserved = Reserved(head, ledger)
-                if len(entries) > 1:
-                    self._follow(entries[1:], reserved, now)
+                if len(entries) > at + 1:
+                    self._follow(entries[at + 1 :], reserved, now)
                 break
+        if gate is not None:
+            self._transitions.changed = False
         return True
 
     def _try(self, entry: Entry, job: Job, partition: Partition, now: Seconds) -> Placement | None:
@@ -114,6 +140,7 @@ class ExpressPasses:
                 self._easy.backfill(fitting, reserved)
                 return
             eligible, at, spare = forecast.eligible, max(forecast.at, now), reserved.spare
+        gate = self._gate
         for entry in fitting:
             _, job, partition = entry
             nodes = job.size
@@ -125,6 +152,8 @@ class ExpressPasses:
                 long = limit is None or now + limit > at
                 if long and nodes > spare and not partition.nodes & ~eligible:
                     continue
+            if gate is not None and gate.stops(job, partition, now) is not None:
+                continue
             found = self._try(entry, job, partition, now)
             if found is not None:
                 reserved.passed_by(self._ledger)
@@ -174,6 +203,7 @@ class ExpressPasses:
             or self._attempts.again
             or queue.arrivals
             or self._placer.telling.notes
+            or (self._gate is not None and reserved.doubtful)
             or (shapes is not None and (not shapes.stale or len(queue.entries) + 1 >= shapes.many))
             or not reserved.holds(ledger)
         ):
@@ -196,6 +226,8 @@ class ExpressPasses:
                 tried = not long or nodes <= spare or bool(partition.nodes & ~forecast.eligible)
             else:
                 tried = True
+            if tried and self._gate is not None and self._gate.let_in_until(job) <= now:
+                return False
             found = moves.find(job, partition, wanted) if tried else None
             if found is not None:
                 ledger.reasons += 1  # it waited for others, if not for long

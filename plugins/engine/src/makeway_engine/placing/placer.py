@@ -156,6 +156,14 @@ class Placer:
                 return self.action.start(question.job, found)
         return self._limited(question, limit, preempt=preempt)
 
+    def stopped(self, question: Question) -> Outcome | None:
+        """Let a job wait that a limit keeps out, and say what that comes to; None: none does.
+
+        For jobs that get idle nodes of their own: no choice of these lets a job in that asks for too many.
+        """
+        limit = self.prober.limit(question)
+        return None if limit is None else self._limited(question, limit, preempt=False)
+
     def _limited(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
         """Go on with a job that a limit keeps out: some limits let it through once others have made way."""
         if limit.ask_again_at is not None:

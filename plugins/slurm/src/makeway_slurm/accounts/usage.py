@@ -427,6 +427,8 @@ class UsageBook(Sums):
         if charge is None:
             return
         young = self._young.pop(job.id, None) is not None
+        if young and not self._runs and not self._steps:
+            return  # nobody is charged anything
         start, last = charge.start, self.last
         seconds = math.floor(now + _TINY) - (start if start > last else last)
         if seconds < 0 or not self._runs:

@@ -35,8 +35,7 @@ def _calm(view: ClusterView) -> Callable[[], Seconds]:
     """Say up to when no job that runs has to end."""
     if view.settings(Settings).safe:
         return lambda: math.inf
-    ending = view.book(Judge).ending
-    return lambda: ending.calm_until(view.now, view)
+    return view.book(Judge).ending.calm_until
 
 
 @hookimpl
@@ -61,7 +60,7 @@ def makeway_overdue(view: ClusterView) -> Overdue | None:
     """End running jobs when what they may use is used up (6.4); with safe they only start if it lasts."""
     if view.settings(Settings).safe:
         return None
-    return view.book(Judge).ending.overdue(view)
+    return view.book(Judge).ending.overdue()
 
 
 @hookimpl

@@ -34,6 +34,13 @@ class Door:
             for partition in view.cluster.partitions
         }
 
+        self.open = frozenset(
+            each.index
+            for each in view.cluster.partitions
+            if not self._any[each.index] and each.max_nodes is None and each.max_time is None
+        )
+        """Partitions in which everybody may run, by index."""
+
     def shut(self, job: Job, partition: Partition) -> str:
         """Return why a job may not run in a partition; empty: it may."""
         flags = job.qos.flags if job.qos is not None else ()

@@ -22,6 +22,8 @@ class Listed(NamedTuple):
     """Whether it is about the job alone: whoever passes once passes for good."""
     if_any: bool
     """Whether it holds up nobody who wants nothing of what it counts."""
+    uses_up: bool
+    """Whether it is about what is used up, which time alone brings about."""
     holds: Count
     """What active jobs hold together."""
     entry: Entry | None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, Partition, Qos
+from makeway.model import Job
 from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.accounts.usage import UsageBook, usage_factor
 
@@ -49,17 +49,39 @@ class Group:
 class Seat:
     """Where jobs of one user count that ask for the same account, partition and QOS."""
 
-    __slots__ = ("counts", "factor", "group", "keys", "places")
+    __slots__ = (
+        "came_at_most",
+        "counts",
+        "factor",
+        "group",
+        "keys",
+        "more",
+        "noted",
+        "partition",
+        "places",
+        "qos",
+        "welcome",
+    )
 
-    def __init__(self, group: Group, keys: tuple[Key, ...], counts: tuple[Count, ...], factor: float) -> None:
+    def __init__(self, job: Job, group: Group, keys: tuple[Key, ...], counts: tuple[Count, ...]) -> None:
+        self.partition = job.partition
+        self.qos = job.qos
+        self.factor = usage_factor(job.qos)
+        """UsageFactor of their QOS."""
         self.group = group
         self.places = group.places
         self.keys = keys
         """All counts that they are part of."""
         self.counts = counts
         """The same."""
-        self.factor = factor
-        """UsageFactor of their QOS."""
+        self.more = 0
+        """How many jobs more are present than the counts say."""
+        self.noted = False
+        """Whether that may be another number than 0."""
+        self.welcome: bool | None = None
+        """Whether they are surely not refused where everybody may run, numbers of jobs apart; None: not known yet."""
+        self.came_at_most = -1
+        """Up to how many submissions no limit on their number can be exceeded."""
 
 
 class Count:
@@ -116,50 +138,46 @@ class Holding(NamedTuple):
 
 
 class CountBook:
-    """The counts of one run. See `makeway.model.Roll`.
+    """The counts of one run. `Attendance` tells it who comes and goes.
 
     Nobody looks at them for most jobs: what happens is noted, and entered when somebody does (`brought_up`). Jobs that
     come and go meanwhile are never entered.
     """
 
-    def __init__(self, view: ClusterView) -> None:
-        self._usage = view.book(UsageBook)
+    def __init__(self, usage: UsageBook) -> None:
+        self._usage = usage
         self._counts: dict[Key, Count] = {}
         self.held: dict[str, Holding] = {}
         """Of all active jobs."""
-        self._present: dict[str, Seat] = {}
+        self.present: dict[str, Seat] = {}
+        """Where each job counts since its submission, as long as nobody changes its partition or QOS."""
         self._seats: dict[tuple[str, str | None, int, str | None], Seat] = {}
-        self._last: tuple[Job, Partition, Qos | None, Seat] | None = None
-        """What was found last: the same job is often asked about several times."""
         self._groups: dict[Places, Group] = {}
-        self._came: dict[str, Seat] = {}
-        self._gone: list[Seat] = []
-        self._started: dict[str, Holding] = {}
-        self._left: list[Holding] = []
-        """What has happened and is not entered."""
+        self.noted: list[Seat] = []
+        """Seats at which somebody came or went who is not entered."""
+        self.begun: dict[str, Holding] = {}
+        self.over: list[Holding] = []
+        """What was taken and given back, and is not entered."""
         self.came_so_far = 0
         """How many jobs have been submitted."""
 
     def brought_up(self) -> None:
         """Enter what has happened."""
-        if self._came:
-            for seat in self._came.values():
-                for count in seat.counts:
-                    count.present += 1
-            self._came.clear()
-        if self._gone:
-            for seat in self._gone:
-                for count in seat.counts:
-                    count.present -= 1
-            self._gone.clear()
-        if self._left:
-            for holding in self._left:
-                self._vacate(holding)
-            self._left.clear()
-        if self._started:
-            for holding in self._started.values():
-                self._settle(holding)
-            self._started.clear()
+        if self.noted:
+            for seat in self.noted:
+                if seat.more:
+                    for count in seat.counts:
+                        count.present += seat.more
+                seat.more, seat.noted = 0, False
+            self.noted.clear()
+        if self.over:
+            for holding in self.over:
+                _vacate(holding)
+            self.over.clear()
+        if self.begun:
+            for holding in self.begun.values():
+                _settle(holding)
+            self.begun.clear()
 
     def of(self, key: Key) -> Count:
         """Return a count; `brought_up` comes before whoever reads it."""
@@ -170,17 +188,21 @@ class CountBook:
 
     def seat(self, job: Job) -> Seat:
         """Return where a job counts, in the partition where it runs or is tried; others sit there, too."""
-        last, partition, qos = self._last, job.partition, job.qos
-        if last is not None and last[0] is job and last[1] is partition and last[2] is qos:
-            return last[3]
+        found = self.present.get(job.id)
+        if found is not None and found.partition is job.partition and found.qos is job.qos:
+            return found
+        return self.seat_anew(job)
+
+    def seat_anew(self, job: Job) -> Seat:
+        """Return the same of a job that has just come, or that moved."""
+        partition, qos = job.partition, job.qos
         key = (job.user, job.account, partition.index, qos.name if qos is not None else None)
         found = self._seats.get(key)
         if found is None:
             places = self._places(job)
             keys = tuple(places.keys(job.user))
             group = self._groups.setdefault(places, Group(places))
-            found = self._seats[key] = Seat(group, keys, tuple(map(self.of, keys)), usage_factor(qos))
-        self._last = job, partition, qos, found
+            found = self._seats[key] = Seat(job, group, keys, tuple(map(self.of, keys)))
         return found
 
     def _places(self, job: Job) -> Places:
@@ -200,49 +222,25 @@ class CountBook:
             if key in seat.keys:
                 yield job_id, counts
 
-    def came(self, job: Job, view: ClusterView) -> None:
-        """Count a job that was submitted."""
-        del view
-        self._present[job.id] = self._came[job.id] = self.seat(job)
-        self.came_so_far += 1
 
-    def gone(self, job: Job, view: ClusterView) -> None:
-        """Count it no longer."""
-        del view
-        seat = self._present.pop(job.id, None)
-        if seat is not None and self._came.pop(job.id, None) is None:
-            self._gone.append(seat)
+def _settle(holding: Holding) -> None:
+    seat, counts, nodes, _ = holding
+    for count in seat.counts:
+        count.jobs += 1
+        tres = count.tres
+        for name, number in counts.items():
+            tres[name] = tres.get(name, 0) + number
+        count.settle(nodes)
 
-    def started(self, job: Job, view: ClusterView) -> None:
-        """Count what a job holds that has started."""
-        counts = self._usage.held_by(job, view.cluster)
-        holding = tuple.__new__(Holding, (self.seat(job), counts, job.nodes, job))
-        self.held[job.id] = self._started[job.id] = holding
 
-    def left(self, job: Job, view: ClusterView) -> None:
-        """Count no longer what it held: at once, before its nodes are clean (11.1)."""
-        del view
-        holding = self.held.pop(job.id)
-        if self._started.pop(job.id, None) is None:
-            self._left.append(holding)
-
-    def _settle(self, holding: Holding) -> None:
-        seat, counts, nodes, _ = holding
-        for count in seat.counts:
-            count.jobs += 1
-            tres = count.tres
-            for name, number in counts.items():
-                tres[name] = tres.get(name, 0) + number
-            count.settle(nodes)
-
-    def _vacate(self, holding: Holding) -> None:
-        seat, counts, nodes, _ = holding
-        for count in seat.counts:
-            count.jobs -= 1
-            tres = count.tres
-            for name, number in counts.items():
-                tres[name] -= number
-            count.vacate(nodes)
+def _vacate(holding: Holding) -> None:
+    seat, counts, nodes, _ = holding
+    for count in seat.counts:
+        count.jobs -= 1
+        tres = count.tres
+        for name, number in counts.items():
+            tres[name] -= number
+        count.vacate(nodes)
 
 
 def qos_of(job: Job) -> tuple[str, ...]:

@@ -9,9 +9,11 @@ comparison. `Judge` says what it comes to without this, and `tests/test_sure.py`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from makeway.model import ClusterView, Job, Seconds
+from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.asked import Asked
 from makeway_slurm.limits.counts import Seat
 
@@ -27,6 +29,15 @@ _MOST_PATIENT = 64
 """Starts, ends and submissions at most before it is tried anew, where some limit is near."""
 
 
+class Box(NamedTuple):
+    """What a simple job asks for: whoever counts in the same places and asks for no more breaks no more limits."""
+
+    seat: Seat
+    nodes: int
+    cpus: int
+    limit: Seconds
+
+
 class Headroom:
     """How much may start before a limit can keep somebody out who waits."""
 
@@ -34,80 +45,64 @@ class Headroom:
         self,
         view: ClusterView,
         asked_by: Callable[[Job], Asked],
-        box_of: Callable[[Job], tuple[Seat, int, int, float] | None],
-        shut: Callable[[Job], str],
+        box_of: Callable[[Job], Box | None],
+        door: Door,
         fits: Callable[[Asked, Headroom], bool],
     ) -> None:
         """Be there for one run.
 
         :param asked_by: says what a pending job asks for.
-        :param box_of: says of a simple job where it counts, its nodes, CPUs and time limit: whoever asks for less of
-            each breaks no limit that it does not break; None: it is not that simple.
-        :param shut: says why a job may not run where it is tried; empty: it may.
-        :param fits: notes by `keep` what limits leave to others beside such a job; False: one may keep it out.
+        :param box_of: says what a simple job asks for; None: it is not that simple.
+        :param door: says who may run where.
+        :param fits: notes by `keep` what limits leave to others beside such a job that is let in; False: one may keep
+            it out.
         """
         self._view = view
         self._asked_by = asked_by
         self._box_of = box_of
-        self._shut = shut
+        self._door = door
         self._fits = fits
         self._room: dict[str, float] = {}
         """How much more may start, by name, before somebody is kept out who is known; not there: any amount."""
-        self._spent = 0.0
+        self.spent = 0.0
         """Which part of it those take up who have started since, and run."""
-        self._since: dict[str, float] = {}
+        self.since: dict[str, float] = {}
         """What each of them takes up."""
         self._shares: dict[int, tuple[Mapping[str, int], float, float]] = {}
         """By the identity of what is held: that, which part of the room it takes up, and which in a minute."""
         self._until: Seconds = -math.inf
-        self._stands = False
+        self.stands = False
         """Whether all that is still so."""
         self._known: dict[Asked, bool] = {}
         """Requests that were looked at since it was last worked out; False: a limit is near."""
-        self._new: dict[str, Job] = {}
+        self.new: dict[str, Job] = {}
         """Jobs that were submitted, and that nobody has looked at."""
-        self._waiting: dict[str, Job] = {}
+        self.waiting: dict[str, Job] = {}
         """Those who wait, and were looked at."""
-        self._boxes: dict[Seat, list[tuple[int, int, float]]] = {}
+        self._boxes: dict[Seat, list[Box]] = {}
         """By seat: nodes, CPUs and time of requests that are surely let in, and so is whoever asks for no more."""
-        self._several: set[str] = set()
+        self.several: set[str] = set()
         """Jobs about whom more counts: tried in several partitions, on nodes of their own, or where they may not."""
         self._near = False
         """Whether a limit is near for somebody who was looked at."""
         self._knows_all = False
         """Whether all in `_waiting` have been looked at since it was last worked out."""
-        self._changes = 0
+        self.changes = 0
         self._patience = 1
         self._again_at = 0
 
     # ------------------------------------------------------------------------------- told
-    def came(self, job: Job) -> None:
-        """A job was submitted."""
-        self._new[job.id] = job
-
-    def gone(self, job: Job) -> None:
-        """It was dropped."""
-        self._drop(job.id)
-
-    def started(self, job: Job, counts: Mapping[str, int], minutes: float) -> None:
+    def take_up(self, job_id: str, counts: Mapping[str, int], minutes: float) -> None:
         """A job holds so much from now on, and may run for so many minutes, UsageFactor applied."""
-        job_id = job.id
-        if self._new.pop(job_id, None) is None:
-            self._waiting.pop(job_id, None)
-            if self._several:
-                self._several.discard(job_id)
-        self._changes += 1
-        if not self._stands:
-            return
         known = self._shares.get(id(counts))
         _, share, each = known if known is not None and known[0] is counts else self._share_of(counts)
         if each * minutes > share:
             share = each * minutes
         if share:
-            self._since[job_id] = share
-            self._spent += share
-            if self._spent > _FULL:
-                self._stands = False
+            self.since[job_id] = share
+            self.spent += share
+            if self.spent > _FULL:
+                self.stands = False
 
     def _share_of(self, counts: Mapping[str, int]) -> tuple[Mapping[str, int], float, float]:
         """Return which part of the room a job takes up that holds so much, of what is scarcest; and in a minute."""
@@ -122,73 +117,60 @@ class Headroom:
         found = self._shares[id(counts)] = counts, max(parts), max(minutely)
         return found
 
-    def left(self, job: Job, *, late: bool) -> None:
-        """A job holds nothing any more.
-
-        :param late: whether it had outlived its limit: it made up for minutes of others, which count in full now.
-        """
-        self._changes += 1
-        if late:
-            self._stands = False
-        share = self._since.pop(job.id, None)
-        if share is not None:
-            self._spent -= share
-
-    def _drop(self, job_id: str) -> None:
-        if self._new.pop(job_id, None) is None:
-            self._waiting.pop(job_id, None)
-            if self._several:
-                self._several.discard(job_id)
-
     # ------------------------------------------------------------------------------- asked
     def until(self, job: Job | None) -> Seconds:
         """Return up to when a job is surely let in, or all that wait; in the past: that is not known."""
-        if not self._stands or self._until <= self._view.now or (self._near and self._is_worth_while()):
+        if not self.stands or self._until <= self._view.now or (self._near and self._is_worth_while()):
             if not self._is_worth_while():
                 return -math.inf
             self._begin()
-        if not self._near and not self._several:
-            if (self._new and not self._sees_new()) or not (self._knows_all or self._covers_all()):
+        if not self._near and not self.several:
+            if (self.new and not self._sees_new()) or not (self._knows_all or self._covers_all()):
                 return self._until_for(job)
             return self._until  # whoever is asked about is among those who wait
         return self._until_for(job)
 
     def _until_for(self, job: Job | None) -> Seconds:
         """Return the same where it is not known of all that wait."""
-        if job is None or job.required or self._shut(job) or not self._covers(job):
+        if job is None or job.required or self._door.shut(job, job.partition) or not self._covers(job):
             return -math.inf
         return self._until
 
     def _is_worth_while(self) -> bool:
-        return self._changes >= self._again_at
+        return self.changes >= self._again_at
 
     def _begin(self) -> None:
         """Work it out anew, for nobody yet."""
         self._patience = min(2 * self._patience, _MOST_PATIENT) if self._near else 1
-        self._stands, self._near, self._knows_all = True, False, False
+        self.stands, self._near, self._knows_all = True, False, False
         self._until = math.inf
         self._room.clear()
         self._shares.clear()
-        self._since.clear()
-        self._spent = 0.0
+        self.since.clear()
+        self.spent = 0.0
         self._known.clear()
         self._boxes.clear()
 
     def _sees_new(self) -> bool:
         """Look at those who came; say whether what they ask for tells all about them, and they are let in."""
-        new, self._new = self._new, {}
-        sure = True
-        for job in new.values():
-            if job.required or len(job.partitions) > 1 or self._shut(job):
-                self._several.add(job.id)
+        new, door, sure = self.new, self._door, True
+        for job_id, job in new.items():
+            partition = job.partition
+            if (
+                job.required
+                or len(job.partitions) > 1
+                or (partition.index not in door.open and door.shut(job, partition))
+            ):
+                self.several.add(job_id)
                 sure = False
             else:
-                self._waiting[job.id] = job
+                self.waiting[job_id] = job
                 sure = self._covers(job) and sure
+        new.clear()
         return sure
 
     def _covers_all(self) -> bool:
-        for job in self._waiting.values():
+        for job in self.waiting.values():
             if not self._covers(job):
                 return False
         self._knows_all = True
@@ -199,17 +181,17 @@ class Headroom:
         box = self._box_of(job)
         if box is None:
             return self._covers_asked(self._asked_by(job))
-        seat, size, cpus, limit = box
+        seat, nodes, cpus, limit = box
         boxes = self._boxes.get(seat)
         if boxes is None:
             boxes = self._boxes[seat] = []
-        for large in boxes:
-            if size <= large[0] and cpus <= large[1] and limit <= large[2]:
+        for _, most_nodes, most_cpus, longest in boxes:
+            if nodes <= most_nodes and cpus <= most_cpus and limit <= longest:
                 return True
         if not self._covers_asked(self._asked_by(job)):
             return False
-        boxes[:] = [each for each in boxes if each[0] > size or each[1] > cpus or each[2] > limit]
-        boxes.append((size, cpus, limit))
+        boxes[:] = [each for each in boxes if each.nodes > nodes or each.cpus > cpus or each.limit > limit]
+        boxes.append(box)
         return True
 
     def _covers_asked(self, asked: Asked) -> bool:
@@ -218,18 +200,15 @@ class Headroom:
             known = self._known[asked] = self._fits(asked, self)
             if not known:
                 self._near = True
-                self._again_at = self._changes + self._patience
+                self._again_at = self.changes + self._patience
         return known
 
-    def keep(self, name: str, most: float, held: float) -> bool:
-        """Let others hold so much at most, of which they hold some now; say whether that is so."""
-        room = most - held
-        if room < 0.0:
-            return False
-        if room < self._room.get(name, math.inf):
-            self._room[name] = room
-            self._shares.clear()  # who has started takes up what he took up: he is among those who hold
-        return True
+    def keep(self, rooms: Iterable[tuple[str, float]]) -> None:
+        """Let others start who hold no more than this, by name."""
+        for name, room in rooms:
+            if room < self._room.get(name, math.inf):
+                self._room[name] = room
+                self._shares.clear()  # who has started takes up what he took up: he is among those who hold
 
     def keep_until(self, at: Seconds) -> bool:
         """Let it hold up to an instant; say whether that lies ahead."""
@@ -237,4 +216,4 @@ class Headroom:
         return at > self._view.now
 
 
-__all__ = ["JOBS", "RUN", "Headroom"]
+__all__ = ["JOBS", "RUN", "Box", "Headroom"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import attrs
@@ -10,15 +11,17 @@ from makeway import bitmap
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Partition, Seconds, Sharing
 from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
-from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
+from makeway_slurm.accounts.usage import WALL, Entry, usage_factor
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.asked import Asked, Listed
-from makeway_slurm.limits.counts import Count, CountBook, Key, Places, Seat
+from makeway_slurm.limits.attendance import Attendance
+from makeway_slurm.limits.counts import Count, Key, Places, Seat
 from makeway_slurm.limits.ending import Ending
-from makeway_slurm.limits.headroom import JOBS, RUN, Headroom
+from makeway_slurm.limits.headroom import JOBS, RUN, Box, Headroom
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
 
+_new = tuple.__new__
 LIMIT = "limit"
 _MANY = 100_000
 _OF_ITS_OWN = frozenset(("groups", "array_last", "array_size"))
@@ -35,19 +38,19 @@ _USED_UP = frozenset((Kind.USED_MINUTES, Kind.USED_WALL))
 _NOT_UPWARDS = frozenset((Kind.LEAST_TRES, Kind.LEAST_FACTOR, Kind.NODE_TRES))
 """Limits that who asks for less may break."""
 _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
+_WHOLE_NODES = Exclusive.NODE
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
-_TRES, _JOBS, _USED_MINUTES, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.USED_MINUTES, Kind.RUN_MINUTES
+_TRES, _JOBS, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.RUN_MINUTES
+_USED_MINUTES, _USED_WALL = Kind.USED_MINUTES, Kind.USED_WALL
 
 
-class Judge:
+class Judge(Attendance):
     """The limits of one run, as a book that every call finds again (`ClusterView.book`)."""
 
     def __init__(self, view: ClusterView) -> None:
-        self._view = view
         self._settings = view.settings(Settings)
-        self._usage = view.book(UsageBook)
-        self._counts = view.book(CountBook)
+        super().__init__(view, ends=not self._settings.safe)
         limits: dict[str, Limits] = {qos.name: parse_limits(qos.attributes) for qos in view.cluster.qos}
         self._qos = {qos.name: qos for qos in view.cluster.qos}
         tree = self._usage.tree if self._settings.enforce else None
@@ -59,29 +62,20 @@ class Judge:
         self._doors: dict[Seat, list[tuple[Rule, Count]]] = {}
         """What limits the number of jobs of a seat, with its count."""
         self._by_looks: dict[Hashable, Asked] = {}
-        self._mem_per_cpu = [
-            bool(each.def_mem_per_cpu or view.cluster.def_mem_per_cpu) for each in view.cluster.partitions
+        self._simple = [
+            not (each.def_mem_per_cpu or view.cluster.def_mem_per_cpu)
+            and each.oversubscribe.sharing is not Sharing.EXCLUSIVE
+            for each in view.cluster.partitions
         ]
-        self._has_partition_qos = any(each.qos is not None for each in view.cluster.partitions)
+        """By partition: whether jobs get no memory for each CPU there, nor whole nodes."""
         self._alike: dict[Hashable, Asked] = {}
         """By all that tells two requests apart."""
         self._upwards: dict[Seat, bool] = {}
         """By seat: whether whoever asks for less breaks no limit that another one keeps."""
         self._open: dict[Hashable, tuple[Sequence[Partition], bool]] = {}
         """By seat, nodes and time: in which partitions such a job is surely not refused, numbers of jobs apart."""
-        self._came_at_most: dict[Seat, int] = {}
-        """Up to how many submissions no limit on the number of jobs of a seat can be exceeded."""
-        self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
-        self.ending = Ending(self._rules, self._usage, self._counts, self._held_against)
-        """Running jobs that may have to end; with safe none has."""
-        self.headroom = Headroom(
-            view,
-            lambda job: self._known(job, view),
-            self._box,
-            lambda job: self.door.shut(job, job.partition),
-            self._fits,
-        )
-        """Knows who is surely let in."""
+        self.ending = Ending(view, self._rules, self._usage, self._counts, self._held_against)
+        self.headroom = Headroom(view, self._known, self._box, self.door, self._fits)
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
 
@@ -93,110 +87,126 @@ class Judge:
         there = totals(partition, view.cluster) if partition is not None else of_cluster(view.cluster)
         return relative(limits, there)
 
-    def came(self, job: Job, view: ClusterView) -> None:
-        """Others count."""
-        del view
-        self.headroom.came(job)
-
-    def started(self, job: Job, view: ClusterView) -> None:
-        """Others count; what it asked for is no longer needed."""
-        self._of_job.pop(job.id, None)
-        holding, limit = self._counts.held[job.id], job.time_limit
-        seat, counts = holding.seat, holding.counts
-        self.headroom.started(job, counts, limit / 60.0 * seat.factor if limit is not None else 0.0)
-        if not self._settings.safe:
-            self.ending.started(job, seat, counts, view)
-
-    def left(self, job: Job, view: ClusterView) -> None:
-        """Others count."""
-        limit, began = job.time_limit, job.started_at
-        self.headroom.left(job, late=limit is None or began is None or view.now - began > limit)
-        self.ending.left(job)
-
-    def gone(self, job: Job, view: ClusterView) -> None:
-        """Forget what it asked for."""
-        del view
-        self._of_job.pop(job.id, None)
-        self.headroom.gone(job)
-
     # ------------------------------------------------------------------------------- sure
-    def _box(self, job: Job) -> tuple[Seat, int, int, float] | None:
-        """Return where a simple job counts, and how much of each it asks for; None: it is not simple."""
-        looks = self._looks(job)
-        if looks is None:
+    def _box(self, job: Job) -> Box | None:
+        """Return what a simple job asks for; None: it is not simple."""
+        spec, limit, partition = job.spec, job.time_limit, job.partition
+        if (
+            limit is None
+            or spec.time_limit is None
+            or spec.memory_mb_per_node is not None
+            or spec.memory_mb_per_cpu is not None
+            or spec.gres
+            or spec.gres_total
+            or spec.licenses
+            or spec.exclusive is _WHOLE_NODES
+            or not self._simple[partition.index]
+        ):
             return None
-        seat, size, cpus, memory, limit, unlimited = looks
-        if memory is not None or limit is None or unlimited:
-            return None
+        counts = self._counts
+        seat = counts.present.get(job.id)
+        if seat is None or seat.partition is not partition or seat.qos is not job.qos:
+            seat = counts.seat_anew(job)
         upwards = self._upwards.get(seat)
         if upwards is None:
             kinds = {listed.kind for listed in self._list(seat, job.user)}
             upwards = self._upwards[seat] = kinds.isdisjoint(_NOT_UPWARDS)
-        return (seat, size, cpus, limit) if upwards else None
+        return _new(Box, (seat, job.size, spec.cpus, limit)) if upwards else None
 
-    def _fits(self, asked: Asked, room: Headroom) -> bool:
+    def _fits(self, asked: Asked, headroom: Headroom) -> bool:
         """Note what limits leave to others beside one such job; False: one may keep it out."""
         self._counts.brought_up()
-        return all(self._room(listed, wanted, asked, room) for listed, wanted in asked.open)
-
-    def _room(self, listed: Listed, wanted: int, asked: Asked, room: Headroom) -> bool:
-        """Note what a limit leaves to others beside one such job; False: it may keep the job out."""
-        kind, name, most = listed.kind, listed.name, listed.most
-        if kind is _TRES:
-            return room.keep(name, most - wanted, listed.holds.used(name))
-        if kind is _JOBS:
-            return room.keep(JOBS, most - 1, listed.holds.jobs)
-        if kind is _RUN_MINUTES:
-            entry = self._usage.shared.get(listed.key) if listed.rule.key in _EACH else listed.entry
-            running = entry.may_use(name) / 60.0 if entry is not None else 0.0
-            return room.keep(RUN + name, most - 1.0 - _minutes(asked, wanted), running)
-        if kind in _USED_UP:
-            if not room.keep_until(self.ending.quiet_until(asked.seat.group, self._view)):
-                return False
-            return not self._settings.safe or self._room_when_safe(listed, wanted, asked, room)
-        return False
-
-    def _room_when_safe(self, listed: Listed, wanted: int, asked: Asked, room: Headroom) -> bool:
-        """Note the same where a job has to last: half of what is left is for those who start, half for time."""
-        entry = listed.entry
-        if entry is None:
-            return True
-        if asked.booked is None:
+        limits = asked.quiet
+        if limits is not asked.open and not headroom.keep_until(self.ending.quiet_until(asked.seat.group)):
             return False
-        wall = listed.kind is Kind.USED_WALL
+        rooms: list[tuple[str, float]] = []
+        for listed, wanted in limits:
+            kind, name = listed.kind, listed.name
+            room: float
+            if kind is _TRES:
+                holds = listed.holds
+                have = holds.nodes.bit_count() if name == NODE else holds.tres.get(name, 0)
+                room = listed.most - wanted - have
+            elif kind is _JOBS:
+                name, room = JOBS, listed.most - 1 - listed.holds.jobs
+            elif kind is _RUN_MINUTES:
+                entry = self._usage.shared.get(listed.key) if listed.rule.key in _EACH else listed.entry
+                running = entry.may_use(name) / 60.0 if entry is not None else 0.0
+                name, room = RUN + name, listed.most - 1.0 - _minutes(asked, wanted) - running
+            elif listed.uses_up:
+                name, room = self._room_when_safe(listed, wanted, asked, headroom)
+            else:
+                return False
+            if room < 0.0:
+                return False
+            rooms.append((name, room))
+        headroom.keep(rooms)
+        return True
+
+    def _room_when_safe(
+        self, listed: Listed, wanted: int, asked: Asked, headroom: Headroom
+    ) -> tuple[str, float]:
+        """Return what is left of a limit on what is used up, where a job has to last, by name; less than 0: too little.
+
+        Half of it is for those who start, half for time.
+        """
+        wall, entry = listed.kind is _USED_WALL, listed.entry
         name = WALL if wall else listed.name
+        if entry is None:
+            return RUN + name, math.inf
+        if asked.booked is None:
+            return RUN + name, -math.inf
         minutes = float(asked.booked) if wall else _minutes(asked, wanted)
         running = 0.0 if wall else entry.may_use(name) / 60.0
         spare = (listed.most - 2.0 - entry.used(name) / 60.0 - running - minutes) / 2.0
-        if not wall and not room.keep(RUN + name, running + spare, running):
-            return False
-        return spare >= 0.0 and room.keep_until(self.ending.grown_by(name, spare * 60.0, self._view))
+        if spare < 0.0 or not headroom.keep_until(self.ending.grown_by(name, spare * 60.0)):
+            return RUN + name, -math.inf
+        return RUN + name, math.inf if wall else spare
 
     def takes(self, job: Job) -> bool:
         """Whether a job that is submitted is surely not refused."""
         spec, counts = job.spec, self._counts
         if len(job.partitions) > 1 and self._has_partition_qos:
             return False
-        if spec.array_id is not None or spec.nice < 0 or not _OF_ITS_OWN.isdisjoint(spec.attributes):
+        if (
+            spec.array_id is not None
+            or spec.nice < 0
+            or (spec.attributes and not _OF_ITS_OWN.isdisjoint(spec.attributes))
+        ):
             return False
-        seat = counts.seat(job)
-        key = seat, spec.max_nodes, job.time_limit, spec.group
-        known = self._open.get(key)
-        if known is None or known[0] is not job.partitions:
-            if len(self._open) > _MANY:
-                self._open.clear()
-            known = self._open[key] = job.partitions, self._is_lenient(seat) and not self.door.refused(job)
-        if not known[1]:
+        seat = counts.present.get(job.id)
+        if seat is None or seat.partition is not job.partition or seat.qos is not job.qos:
+            seat = counts.seat_anew(job)
+        if job.partition.index in self.door.open and len(job.partitions) == 1:
+            if seat.welcome is None:
+                seat.welcome = self._is_welcome(seat, job)
+            if not seat.welcome:
+                return False
+        elif not self._is_let_through(seat, job):
             return False
-        most = self._came_at_most.get(seat)
-        if most is None or counts.came_so_far > most:
+        if counts.came_so_far > seat.came_at_most:
             spare = min(
                 [rule.most - count.present for rule, count in self._doors_of(seat, job.user)], default=_MANY
             )
             if spare < 0:
                 return False
-            self._came_at_most[seat] = counts.came_so_far + spare
+            seat.came_at_most = counts.came_so_far + spare
         return True
+
+    def _is_let_through(self, seat: Seat, job: Job) -> bool:
+        """Whether the same holds of a job whose partitions are not open to all."""
+        spec = job.spec
+        key = seat, spec.max_nodes, job.time_limit, spec.group
+        known = self._open.get(key)
+        if known is None or known[0] is not job.partitions:
+            if len(self._open) > _MANY:
+                self._open.clear()
+            known = self._open[key] = job.partitions, self._is_welcome(seat, job)
+        return known[1]
+
+    def _is_welcome(self, seat: Seat, job: Job) -> bool:
+        """Whether a job is not refused, numbers of jobs apart."""
+        return self._is_lenient(seat) and not self.door.refused(job)
 
     def _is_lenient(self, seat: Seat) -> bool:
         """Whether no QOS refuses jobs that break a limit on their own (6.3 no. 1)."""
@@ -209,14 +219,12 @@ class Judge:
         shut = self.door.shut(job, job.partition)
         if shut:
             return Blocked(reason=shut, resource=LIMIT, detail=shut, keeps_nothing=True)
-        asked = self._known(job, view)
+        asked = self._known(job)
         if not asked.open:
             return None
         self._usage.advance(view.now)
         self._counts.brought_up()
-        is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(
-            asked.seat.group, view
-        )
+        is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(asked.seat.group)
         held: Blocked | None = None
         for each, wanted in asked.quiet if is_quiet else asked.open:
             # Most limits are far away: that is seen at a glance.
@@ -355,16 +363,16 @@ class Judge:
             return None
         return self._usage.next_at
 
-    def _known(self, job: Job, view: ClusterView) -> Asked:
+    def _known(self, job: Job) -> Asked:
         """Return what a pending job asks for, as long as it stays as it is from the last time."""
-        before = self._of_job.get(job.id)
+        before = self._requests.get(job.id)
         if before is not None:
             (spec, partition, qos, limit), asked = before
             if spec is job.spec and partition is job.partition and qos is job.qos and limit is job.time_limit:
                 return asked
         mark = (job.spec, job.partition, job.qos, job.time_limit)
-        asked = self._asked(job, view)
-        self._of_job[job.id] = mark, asked
+        asked = self._asked(job, self._view)
+        self._requests[job.id] = mark, asked
         return asked
 
     def _asked(self, job: Job, view: ClusterView) -> Asked:
@@ -387,8 +395,8 @@ class Judge:
             or spec.gres_total
             or spec.licenses
             or spec.memory_mb_per_cpu is not None
-            or _takes_whole_nodes(job)
-            or self._mem_per_cpu[job.partition.index]
+            or spec.exclusive is _WHOLE_NODES
+            or not self._simple[job.partition.index]
         ):
             return None
         return (
@@ -445,7 +453,7 @@ class Judge:
         still = _hopeless_first(still)
         quiet = still
         if not self._settings.safe:
-            quiet = tuple([pair for pair in still if pair[0].kind not in _USED_UP])
+            quiet = tuple([pair for pair in still if not pair[0].uses_up])
         return attrs.evolve(asked, open=still, quiet=quiet if len(quiet) < len(still) else still)
 
     def _list(self, seat: Seat, user: str) -> tuple[Listed, ...]:
@@ -462,8 +470,10 @@ class Judge:
 
     def _listed(self, rule: Rule, key: Key) -> Listed:
         kind, entry = rule.kind, self._held_against(rule)
-        alone, if_any = kind in _ALONE, kind in _IF_ANY
-        return Listed(rule, key, alone, if_any, self._counts.of(key), entry, kind, rule.name, rule.most)
+        alone, if_any, uses_up = kind in _ALONE, kind in _IF_ANY, kind in _USED_UP
+        return Listed(
+            rule, key, alone, if_any, uses_up, self._counts.of(key), entry, kind, rule.name, rule.most
+        )
 
     # -------------------------------------------------------------------------- submission
     def refused(self, job: Job, view: ClusterView) -> str:
@@ -483,18 +493,11 @@ class Judge:
         """
         more = int(job.spec.attributes.get("array_size", 1)) - 1
         own = self._counts.seat(job)
-        for seat in (own, *self._seats_elsewhere(job)):
+        for seat in (own, *self.seats_elsewhere(job)):
             for rule, count in self._doors_of(seat, job.user):
-                counted = seat is own or rule.count_key(job.user, seat.places.account) in own.keys
-                if count.present + more + (not counted) > rule.most:
+                if count.present + more > rule.most:
                     return rule.reason
         return ""
-
-    def _seats_elsewhere(self, job: Job) -> list[Seat]:
-        """Return where a job would count in its partitions but the first, where any has a QOS."""
-        if len(job.partitions) < 2 or not self._has_partition_qos:
-            return []
-        return [self._counts.seat(attrs.evolve(job, partition=each)) for each in job.partitions[1:]]
 
     def _doors_of(self, seat: Seat, user: str) -> Sequence[tuple[Rule, Count]]:
         """Return what limits the number of jobs of a seat, with its count."""
@@ -636,7 +639,7 @@ def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) 
 
 
 def _takes_whole_nodes(job: Job) -> bool:
-    return job.spec.exclusive is Exclusive.NODE or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
+    return job.spec.exclusive is _WHOLE_NODES or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
 
 
 def _cpus_of_whole_nodes(job: Job, view: ClusterView) -> int:

@@ -1,0 +1,148 @@
+"""Keep who is present and who is active, for the limits of one run.
+
+Of most jobs, limits want no more than to know that they are there. So each event is taken at one go: what it means for
+counts, for the room that limits leave, and for jobs that may have to end is noted where each of these finds it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from makeway.model import ClusterView, Job
+from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.limits.asked import Asked
+from makeway_slurm.limits.counts import Count, CountBook, Holding, Seat
+from makeway_slurm.limits.ending import Ending
+from makeway_slurm.limits.headroom import Headroom
+
+_new = tuple.__new__
+
+
+class Attendance:
+    """Is told of all jobs. See `makeway.model.Roll`."""
+
+    headroom: Headroom
+    """Knows who is surely let in."""
+    ending: Ending
+    """Running jobs that may have to end."""
+
+    def __init__(self, view: ClusterView, *, ends: bool) -> None:
+        """Begin with nobody there.
+
+        :param ends: whether limits end jobs that run.
+        """
+        self._view = view
+        self._usage = view.book(UsageBook)
+        self._counts = CountBook(self._usage)
+        self._ends = ends
+        self._has_partition_qos = any(each.qos is not None for each in view.cluster.partitions)
+        self._elsewhere: dict[str, list[Count]] = {}
+        """By job in several partitions that waits: counts of all but the first that it is present in as well."""
+        self._requests: dict[str, tuple[tuple[object, ...], Asked]] = {}
+        """What jobs ask for that wait, where it is known, with what that was found by."""
+
+    def came(self, job: Job, view: ClusterView) -> None:
+        """Count a job that was submitted."""
+        del view
+        counts, job_id = self._counts, job.id
+        seat = counts.present[job_id] = counts.seat_anew(job)
+        counts.came_so_far += 1
+        seat.more += 1
+        if not seat.noted:
+            seat.noted = True
+            counts.noted.append(seat)
+        self.headroom.new[job_id] = job
+        if len(job.partitions) > 1 and self._has_partition_qos:
+            self._be_elsewhere(job, seat)
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """Count it no longer."""
+        del view
+        counts, headroom, job_id = self._counts, self.headroom, job.id
+        if job_id in self._elsewhere:
+            self._leave_elsewhere(job_id)
+        seat = counts.present.pop(job_id, None)
+        if seat is not None:
+            seat.more -= 1
+            if not seat.noted:
+                seat.noted = True
+                counts.noted.append(seat)
+        if job_id in headroom.new:
+            del headroom.new[job_id]
+        elif job_id in headroom.waiting:
+            del headroom.waiting[job_id]
+        elif job_id in headroom.several:
+            headroom.several.remove(job_id)
+        if job_id in self._requests:
+            del self._requests[job_id]
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Count what a job holds that has started."""
+        counts, headroom, job_id = self._counts, self.headroom, job.id
+        held = self._usage.held_by(job, view.cluster)
+        if job_id in self._elsewhere:
+            self._leave_elsewhere(job_id)
+        seat, allocation = counts.present.get(job_id), job.allocation
+        if seat is None or seat.partition is not job.partition or seat.qos is not job.qos:
+            seat = counts.seat_anew(job)
+        nodes = allocation.nodes if allocation is not None else 0
+        holding = _new(Holding, (seat, held, nodes, job))
+        counts.held[job_id] = counts.begun[job_id] = holding
+        if job_id in headroom.new:
+            del headroom.new[job_id]
+        elif job_id in headroom.waiting:
+            del headroom.waiting[job_id]
+        elif job_id in headroom.several:
+            headroom.several.remove(job_id)
+        if job_id in self._requests:
+            del self._requests[job_id]
+        headroom.changes += 1
+        if headroom.stands:
+            limit = job.time_limit
+            headroom.take_up(job_id, held, limit / 60.0 * seat.factor if limit is not None else 0.0)
+        if self._ends:
+            self.ending.started(job, seat.group, held)
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Count no longer what it held: at once, before its nodes are clean (11.1)."""
+        counts, headroom, job_id = self._counts, self.headroom, job.id
+        holding = counts.held.pop(job_id)
+        if job_id in counts.begun:
+            del counts.begun[job_id]
+        else:
+            counts.over.append(holding)
+        headroom.changes += 1
+        limit, began = job.time_limit, job.started_at
+        if limit is None or began is None or view.now - began > limit:
+            headroom.stands = False  # it made up for minutes of others, which count in full now
+        elif job_id in headroom.since:
+            headroom.spent -= headroom.since.pop(job_id)
+        if self._ends:
+            self.ending.left(job_id, holding.seat.group)
+
+    # -------------------------------------------------------------------------- several partitions
+    def seats_elsewhere(self, job: Job) -> list[Seat]:
+        """Return where a job would count in its partitions but the first, where any has a QOS."""
+        if len(job.partitions) < 2 or not self._has_partition_qos:
+            return []
+        return [self._counts.seat_anew(attrs.evolve(job, partition=each)) for each in job.partitions[1:]]
+
+    def _be_elsewhere(self, job: Job, own: Seat) -> None:
+        """Count a job that waits among those present in the QOS of all its partitions (limit_submit_in_partitions)."""
+        found = {
+            key: count
+            for seat in self.seats_elsewhere(job)
+            for key, count in zip(seat.keys, seat.counts, strict=True)
+            if key not in own.keys
+        }
+        for count in found.values():
+            count.present += 1
+        self._elsewhere[job.id] = list(found.values())
+
+    def _leave_elsewhere(self, job_id: str) -> None:
+        """Count it no longer: it has ended, or runs in one of them (limit_submit_runs)."""
+        for count in self._elsewhere.pop(job_id):
+            count.present -= 1
+
+
+__all__ = ["Attendance"]
