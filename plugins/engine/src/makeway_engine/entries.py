@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 from makeway.model import Job, Partition
 
@@ -24,6 +24,10 @@ class Listener(Protocol):
     def reordered(self) -> None:
         """All entries may stand elsewhere."""
 
+
+class ReasonListener(Listener, Protocol):
+    """One that wants to know what jobs wait for."""
+
     def waits(self, job: Job) -> None:
         """A job waits for another reason than before; it may have no entry."""
 
@@ -31,15 +35,19 @@ class Listener(Protocol):
 class Listeners:
     """All of them; the books and the queue of a run are made with them, and tell them."""
 
-    __slots__ = ("all",)
+    __slots__ = ("all", "of_reasons")
 
     def __init__(self) -> None:
         self.all: list[Listener] = []
         """Books and queue tell each of them by itself of what happens for every job: that spares a call."""
+        self.of_reasons: list[ReasonListener] = []
+        """Those that are told of reasons, too."""
 
     def join(self, listener: Listener) -> None:
         """Tell one more from now on."""
         self.all.append(listener)
+        if hasattr(listener, "waits"):
+            self.of_reasons.append(cast(ReasonListener, listener))
 
     def reordered(self) -> None:
         """All entries may stand elsewhere."""
@@ -47,4 +55,4 @@ class Listeners:
             each.reordered()
 
 
-__all__ = ["Entry", "Key", "Listener", "Listeners"]
+__all__ = ["Entry", "Key", "Listener", "Listeners", "ReasonListener"]

@@ -118,7 +118,7 @@ class Ledger:
         self._settings = settings
         self._rulings = rulings
         self._on_reason = on_reason
-        self._listeners = (listeners or Listeners()).all
+        self._listeners = (listeners or Listeners()).of_reasons
         self.jobs_active = ActiveJobs(cluster)
         self._active = self.jobs_active.by_id
         self.held_tally = Tally()

@@ -123,9 +123,6 @@ class Contest(DeepQueue):
                 self.came(entry)
 
     # ------------------------------------------------------------------------------------ the index
-    def waits(self, job: Job) -> None:
-        """A job waits for another reason than before: that changes nothing."""
-
     def _forget(self) -> None:
         self._races.clear()
         self._kind_of.clear()

@@ -14,7 +14,7 @@ from makeway_engine.queue import Queue
 
 
 class DeepQueue(ABC):
-    """Listens to a queue. What is kept of each entry is up to the kind of index."""
+    """Listens to a queue once it is deep. What is kept of each entry is up to the kind of index."""
 
     many = 64
     """From so many entries on it is worth while to keep them; down to half as many it goes on."""
@@ -25,7 +25,8 @@ class DeepQueue(ABC):
         """How many entries are of jobs that are tried in several partitions, or together with others: not kept."""
         self.stale = True
         """Whether nothing is kept at present."""
-        queue.listeners.join(self)
+        self._listens = False
+        """Whether anything has ever been kept: until then nobody need tell of anything."""
 
     def complete(self) -> bool:
         """Whether all who are eligible are here, each once; brings the index up to date."""
@@ -33,6 +34,9 @@ class DeepQueue(ABC):
             self.stale = True
             return False
         if self.stale:
+            if not self._listens:
+                self._queue.listeners.join(self)
+                self._listens = True
             self.stale = False
             self._several = 0
             self._forget()
@@ -63,10 +67,6 @@ class DeepQueue(ABC):
             self.stale = True  # few sites have them: counting anew is simple
         else:
             self._drop(job)
-
-    @abstractmethod
-    def waits(self, job: Job) -> None:
-        """A job waits for another reason than before."""
 
     # ------------------------------------------------------------------------------------ the index
     @abstractmethod

@@ -35,7 +35,8 @@ class InVain:
         """Nodes in service then."""
         self._news = False
         """Whether somebody has come since, at whom nobody has looked yet."""
-        queue.listeners.join(self)
+        self._listens = False
+        """Whether this was ever said of anybody: until then nobody need tell of anything."""
 
     def holds(self) -> bool:
         """Whether there is still room for nobody in the queue."""
@@ -60,6 +61,9 @@ class InVain:
         self._news = False
         if arrivals:
             return
+        if not self._listens:
+            self._queue.listeners.join(self)
+            self._listens = True
         if not self._complete and not self._count():
             self._since = None
             return
@@ -106,9 +110,6 @@ class InVain:
     def reordered(self) -> None:
         """All entries may stand elsewhere, or want something else."""
         self._complete, self._since = False, None
-
-    def waits(self, job: Job) -> None:
-        """A job waits for another reason than before."""
 
 
 def _is_odd(job: Job) -> bool:
