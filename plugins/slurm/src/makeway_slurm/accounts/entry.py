@@ -196,13 +196,13 @@ class Shape:
         self.whole = all(float(rate).is_integer() for rate in rates.values())
         """Whether all of it are whole numbers."""
 
-        self.dense: list[tuple[int, float]] = []
+        self.dense: list[float] = []
         """The same of every column; `spread` fills it."""
 
-    def spread(self, width: int) -> list[tuple[int, float]]:
+    def spread(self, width: int) -> list[float]:
         """Fill and return `dense`, for so many columns."""
         costs = dict(self.vector)
-        self.dense = [(at, costs.get(at, 0.0)) for at in range(width)]
+        self.dense = [costs.get(at, 0.0) for at in range(width)]
         return self.dense
 
 

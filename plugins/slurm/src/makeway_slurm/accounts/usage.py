@@ -27,6 +27,7 @@ _NOTHING = 1e-250
 _ROUND = 1024.0
 """Sums of multiples of its reciprocal are exact in whatever order."""
 _MANY = 10_000
+_NOTHING_KNOWN = None, None
 
 
 class UsageBook(Sums):
@@ -70,6 +71,8 @@ class UsageBook(Sums):
         self._young: dict[str, Charge] = {}
         self.young = self._young.values()
         self._shapes: dict[Hashable, Shape] = {}
+        self._known: dict[Hashable, tuple[tuple[Entry, ...], Shape]] = {}
+        """Who is charged for jobs, and with how much, by all that is looked at in them."""
         self._holder = Holder(view.cluster)
         self._steps = False
         """Whether what jobs may still use is kept step by step: some amounts are no round numbers."""
@@ -93,8 +96,8 @@ class UsageBook(Sums):
         """When the next recalculation of usage is due."""
         self.reader: object = None
         """What ranks by usage; None: nothing does."""
-        self.newcomers: set[int] = set()
-        """Associations of whom somebody has started, by index; emptied by whoever watches their ranks.
+        self._starters: set[tuple[Entry, ...]] = set()
+        """To whom those are charged who have started since anybody asked for it.
 
         Who ends adds less than if he had run on, so he is looked at for his start alone.
         """
@@ -181,6 +184,15 @@ class UsageBook(Sums):
         if entry.frozen_at == self.ticks:
             return entry.frozen
         return (entry.sums[raw] + entry.rate[raw] * (self.decayed_sum - entry.mark)) * self.scale
+
+    def newcomers(self) -> set[int]:
+        """Return the associations of whom somebody has started since this was last asked, by index."""
+        starters = self._starters
+        if not starters:
+            return set()
+        found = {entry.index for entries in starters for entry in entries if entry.index >= 0}
+        starters.clear()
+        return found
 
     @property
     def is_predictable(self) -> bool:
@@ -336,24 +348,34 @@ class UsageBook(Sums):
         costs = shape.dense if len(shape.dense) == self.width else shape.spread(self.width)
         weight, scale = seconds * self.per_second**seconds, self.scale
         decayed_sum, ticks, raw = self.decayed_sum, self.ticks, self._raw
-        decayed = [(at, cost * weight / scale, cost * grows) for at, cost in costs]
+        decayed = [cost * weight / scale for cost in costs]
+        plain: list[float] | None = None
         for entry in charge.entries:
             sums, rates = entry.sums, entry.rate
             if entry.decays:
                 pieces, common = decayed, decayed_sum
             else:
-                pieces = [(at, cost * float(seconds), cost * grows) for at, cost in costs]
-                common = self.plain_sum
+                if plain is None:
+                    plain = [cost * float(seconds) for cost in costs]
+                pieces, common = plain, self.plain_sum
             grown = common - entry.mark
             entry.mark = common
             if freezes and entry.frozen_at != ticks and entry.index >= 0:
                 rate = rates[raw]
                 entry.frozen = (sums[raw] + rate * grown if rate else sums[raw]) * scale
                 entry.frozen_at = ticks
-            for at, piece, change in pieces:
-                rate = rates[at]
-                sums[at] = sums[at] + piece + rate * grown
-                rates[at] = rate + change
+            if grown:
+                for at, rate in enumerate(rates):
+                    sums[at] = sums[at] + pieces[at] + rate * grown
+            else:
+                for at, piece in enumerate(pieces):
+                    sums[at] += piece
+            if grows > 0:
+                for at, cost in enumerate(costs):
+                    rates[at] += cost
+            elif grows:
+                for at, cost in enumerate(costs):
+                    rates[at] -= cost
 
     def bring_up_owed(self) -> None:
         """Enter what running jobs may still use: of most jobs nobody asks for it before they have ended."""
@@ -399,9 +421,18 @@ class UsageBook(Sums):
         now = view.now
         if self._runs and self.next_at <= now + _TINY:
             self.advance(now)
-        began, limit = job.started_at, job.time_limit
-        entries = self.charged(job)
-        shape = self._shape(job)
+        began, limit, qos = job.started_at, job.time_limit, job.qos
+        alike = self._holder.key(job)
+        entries = shape = None
+        if alike is not None:
+            key = alike, job.user, job.account, None if qos is None else qos.name
+            entries, shape = self._known.get(key, _NOTHING_KNOWN)
+        if entries is None or shape is None:
+            entries, shape = self.charged(job), self._shape(job)
+            if alike is not None:
+                if len(self._known) > _MANY:
+                    self._known.clear()
+                self._known[key] = entries, shape
         charge = Charge(job, entries, shape, math.floor((now if began is None else began) + _TINY), limit)
         if self._whole and not (shape.whole and (limit is None or float(limit).is_integer())):
             self.bring_up_owed()
@@ -409,12 +440,12 @@ class UsageBook(Sums):
         if not (self._whole or self._steps or limit is None or (limit * _ROUND).is_integer()):
             self._go_by_steps()
         self._charges[job.id] = self._young[job.id] = charge
-        decayed_sum, plain_sum, freezes = self.decayed_sum, self.plain_sum, self._freezes
+        decayed_sum, plain_sum = self.decayed_sum, self.plain_sum
         for entry in entries:
             if entry.mark != (decayed_sum if entry.decays else plain_sum):
                 entry.settle()
-            if freezes and entry.index >= 0:
-                self.newcomers.add(entry.index)
+        if self._freezes:
+            self._starters.add(entries)
         if self._steps:
             self._owe(charge, self.rest(charge))
 
@@ -435,7 +466,7 @@ class UsageBook(Sums):
             seconds = 0
         freezes = self._freezes
         if young and freezes:
-            self.newcomers.update([entry.index for entry in charge.entries if entry.index >= 0])
+            self._starters.add(charge.entries)
         if self._steps:
             rest, vector = self.rest(charge), charge.shape.vector
             for entry in charge.entries:

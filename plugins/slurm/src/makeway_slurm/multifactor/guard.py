@@ -9,6 +9,7 @@ nobody starts. Who starts has its own pairs looked at again. `FairTree.factors` 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from makeway_slurm.accounts.usage import RAW, UsageBook
 from makeway_slurm.multifactor.fair_tree import FairTree
@@ -44,6 +45,8 @@ class RankGuard:
         """Up to which usage, divided by the common scale, it does so whatever happens; not there: that is not known."""
         self._until = -math.inf
         """Up to which common sum ranks stand."""
+        self._newcomers: set[int] = set()
+        """Associations that are looked at again before anything is said, by index."""
         self._watches = False
         """Whether pairs are those of the ranks that were found last."""
         self._calm = book.worth <= _STEEP and not book.resets
@@ -53,11 +56,9 @@ class RankGuard:
         book = self._book
         if not self._watches:
             return False
-        if book.newcomers:
-            young = self._young_rates()
-            for index in tuple(book.newcomers):
-                self._look_at(index, young)
-            self._take_note()
+        newcomers = self._newcomers = self._newcomers | book.newcomers()
+        if newcomers:
+            self._look_at(tuple(newcomers))
         return book.decayed_sum <= self._until or self._looks_again()
 
     def until(self) -> float:
@@ -81,7 +82,8 @@ class RankGuard:
         behind, bounds, room = self._behind, self._bounds, self._room
         if not self._watches:
             behind, bounds, room = {}, {}, {}
-            book.newcomers = set()
+            self._newcomers = set()
+            book.newcomers()
         self._watches = True
         self._behind, self._bounds, self._room = {}, {}, {}
         self._ahead.clear()
@@ -99,39 +101,44 @@ class RankGuard:
                 self._watch(one, pair, young)
         self._until = min(self._bounds.values(), default=math.inf)
 
-    def _take_note(self) -> None:
-        """Forget who was looked at, but for those whose last piece counts from the next recalculation on."""
-        book = self._book
-        entries, ticks = book.associations, book.ticks
-        book.newcomers = {index for index in book.newcomers if entries[index].frozen_at == ticks}
-
     def forget(self) -> None:
         """Be sure of nothing."""
         self._watches = False
 
-    def _look_at(self, index: int, young: dict[int, float]) -> None:
-        """See up to which common sum an association stands between its neighbours that uses more, or had used nothing.
+    def _look_at(self, newcomers: Sequence[int]) -> None:
+        """See up to which common sum those stand between their neighbours who use more, or had used nothing.
 
-        What it uses more keeps it behind the one before it, unless it had used nothing, or was tied.
+        What one uses more keeps it behind the one before it, unless it had used nothing, or was tied.
         """
-        pair = self._behind.get(index)
-        if pair is not None:
-            room = self._room.get(index)
-            if room is None:
-                self._watch(index, pair, young)
-            else:
-                used, rate = self._amount_of(index, young)
-                now = self._book.decayed_sum
-                until = now + (room - used) / rate if rate else math.inf if used < room else -math.inf
-                if until < self._until:
-                    self._watch(index, pair, young)
+        book, raw, rooms, bounds = self._book, self._raw, self._room, self._bounds
+        behind, ahead, entries = self._behind, self._ahead, book.associations
+        now, ticks, young = book.decayed_sum, book.ticks, self._young_rates()
+        for index in newcomers:
+            if index in behind:
+                room, entry = rooms.get(index), entries[index]
+                until = -math.inf
+                if room is not None:
+                    # as in `_amount_of`, without a call
+                    rate = entry.rate[raw]
+                    if entry.frozen_at == ticks:
+                        used = entry.frozen / book.scale
+                    else:
+                        used = entry.sums[raw] + rate * (now - entry.mark)
+                    rate += young.get(index, 0.0)
+                    if rate:
+                        until = now + (room - used) / rate
+                    elif used < room:
+                        until = math.inf
+                if until < self._until or room is None:
+                    self._watch(index, behind[index], young)
                 else:
-                    self._bounds[index] = until
-        ahead = self._ahead.get(index)
-        if ahead is not None:
-            one, tied = ahead
-            if tied or one not in self._room:
-                self._watch(one, (index, tied), young)
+                    bounds[index] = until
+            if index in ahead:
+                one, tied = ahead[index]
+                if tied or one not in rooms:
+                    self._watch(one, (index, tied), young)
+        # Those are looked at again whose last piece counts from the next recalculation on.
+        self._newcomers = {index for index in self._newcomers if entries[index].frozen_at == ticks}
 
     def _watch(self, one: int, pair: tuple[int, bool], young: dict[int, float]) -> None:
         """Note up to when an association surely stands before the next one."""
@@ -139,7 +146,7 @@ class RankGuard:
         book = self._book
         for each in (one, other):
             if book.associations[each].frozen_at == book.ticks:
-                book.newcomers.add(each)  # its last piece counts from the next recalculation on
+                self._newcomers.add(each)  # its last piece counts from the next recalculation on
         self._room.pop(one, None)
         mine, behind = self._amount_of(one, young), self._amount_of(other, young)
         until = self._bounds[one] = self._pair(one, mine, other, behind, tied=tied)
