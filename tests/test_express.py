@@ -24,6 +24,7 @@ from makeway.record import Recorder, to_json
 from makeway.registry import Policies
 from makeway.state import write_state
 from makeway.worlds.events import Action, Command, Event, NodesDown, NodesDrained, NodesUp
+from makeway_app.replay import replay
 from makeway_app.worlds.simulated import SimulatedWorld
 from makeway_engine.engine import Engine
 from makeway_engine.express import Express
@@ -338,3 +339,28 @@ def test_single_sites(jobs: list[JobSpec], commands: list[tuple[float, Event]]) 
     counted = Counted()
     in_step((SITE, jobs, commands), trusted=True, listens=False, counted=counted)
     assert counted.short > len(jobs) // 2
+
+
+def test_others_pass_a_job_that_a_limit_keeps_out() -> None:
+    """Ann may run one job: the first of those who wait is hers, Bob's starts beside it, and hers once she has none."""
+    config = attrs.evolve(
+        SITE,
+        qos=(QosTable(name="q", attributes={"MaxJobsPU": "1"}),),
+        policy=PolicyTable(plugins=("limits/slurm",)),
+    )
+    hers: dict[str, Any] = {"user": "ann", "qos": "q"}
+    jobs = [
+        attrs.evolve(spec("a", 1, 3, 100), **hers),
+        attrs.evolve(spec("b", 2, 2, 10), **hers),
+        attrs.evolve(spec("c", 3, 4, 20), user="bob", qos="q"),
+        attrs.evolve(spec("d", 30, 10, 10), user="bob", qos="q"),
+    ]
+    counted = Counted()
+    in_step((config, jobs, []), trusted=True, listens=True, counted=counted)
+    assert counted.short > len(jobs)
+    told = replay(config, jobs, ()).summary()["jobs"]
+    starts = {
+        name: next(each["start"] for each in job["intervals"] if each["state"] == "RUNNING")
+        for name, job in told.items()
+    }
+    assert starts == {"a": 1.0, "b": 101.0, "c": 3.0, "d": 111.0}
