@@ -143,16 +143,12 @@ class Request:
             if each.rows is None and each.limit.hosts is None and each.limit.counts is Counts.SLOTS
         )
         about = sums.about(job)
-        cells = tuple(sums.cell((limit, key)) for limit, key, _ in about)
+        cells = tuple(dict.fromkeys(sums.cell((limit, key)) for limit, key, _ in about))
         closers = tuple(
             Closer.of(counted, job, limit, key, bound) for limit, key, bound in about if limit.per_host
         )
         elsewhere = tuple(limit for limit, _, _ in about if limit.hosts is not None and not limit.per_host)
         return cls(sums, cells, tuple(found), tuple(lasting), closers, elsewhere)
-
-    def until(self, last: Bound) -> tuple[Cell, ...]:
-        """Return what is taken of the limits up to one of `bounds`."""
-        return tuple(each.cell for each in self.bounds[: self.bounds.index(last) + 1])
 
     def version(self) -> int:
         """Return a number that grows whenever anything is taken, or given back, of a limit that is about them."""
