@@ -77,6 +77,8 @@ class Counted:
         known = _MEMO.get(site, view)
         if known is None:
             known = _MEMO.keep(view, cls._new(site, view, modes))
+        if not site.anybody_reserves:
+            return known
         reserved = reserve.reservations(site, view)
         return attrs.evolve(known, view=view, reserved=reserved, answers={}) if reserved else known
 
@@ -299,6 +301,8 @@ class _Memo:
         self._version = -1
         self._found: dict[tuple[int, ...], Counted] = {}
         """By the identities of those who make way."""
+        self._gone: tuple[int, ...] = ()
+        """Those of the view that was asked for last."""
         self._last: tuple[ClusterView, Counted] | None = None
         """What was said last, and of which view: it says the same for as long as nobody comes or goes."""
 
@@ -308,7 +312,7 @@ class _Memo:
         current = self._site is site and self._version == version
         if current and last is not None and last[0] is view:
             return last[1]
-        gone = tuple(map(id, view.made_way))
+        gone = self._gone = tuple(map(id, view.made_way))
         if not gone and not (current and self._view is view):
             self._site, self._view, self._version = site, view, version
             self._found.clear()
@@ -321,9 +325,10 @@ class _Memo:
         return found
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
-        """Remember it for as long as nobody comes or goes."""
-        if not view.made_way or counted.presence is not None:
-            self._found[tuple(map(id, view.made_way))] = counted
+        """Remember what a view that was just asked for comes to, for as long as nobody comes or goes."""
+        if not self._gone or counted.presence is not None:
+            self._found[self._gone] = counted
+            self._last = view, counted
         return counted
 
     def base(self, site: Site, view: ClusterView) -> Counted | None:

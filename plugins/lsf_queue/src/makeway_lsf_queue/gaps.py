@@ -81,25 +81,32 @@ def _relation(site: Site, mine: str, below: str) -> tuple[bool, frozenset[str]]:
 
 def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
     """Return host -> slots of suspended jobs that are not for queue `mine`."""
-    return _kept(site, survey, view, mine).on
+    return slots_kept(site, survey, view, mine).on
 
 
 def kept_from(site: Site, survey: Survey, view: ClusterView, mine: str) -> Collection[str]:
     """Return the ids of the suspended jobs whose slots are not for queue `mine`: of whom `may_use` says no."""
-    return _kept(site, survey, view, mine).by_job
+    return slots_kept(site, survey, view, mine).by_job
 
 
-def _kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots:
+def slots_kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots:
+    """Return the slots of suspended jobs that are not for queue `mine`, with the jobs."""
     known = survey.kept.get(mine)
     if known is None:
-        known = survey.kept[mine] = KeptSlots()
+        relations = [_relation(site, mine, below) for below in site.queues]
+        covered = any(between and not always for always, between in relations)
+        known = survey.kept[mine] = KeptSlots(covered=covered)
     if known.stale:
         _look_again(known, site, survey, view, mine)
     return known
 
 
 def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
-    """Look at those jobs again on whose hosts anybody came, went, was stopped or goes on."""
+    """Look at those jobs again that came, went, were stopped or go on, or on whose hosts anybody did.
+
+    The latter only where it counts who runs there (`KeptSlots.covered`): of all others their queues say whose slots
+    these are.
+    """
     stale, kept.stale = kept.stale, 0
     on, jobs_on = kept.on, kept.jobs_on
     there: dict[str, None] = {}

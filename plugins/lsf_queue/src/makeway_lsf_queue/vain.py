@@ -15,7 +15,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
-from makeway_lsf_queue import gaps, jobs, judging, pacing
+from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
@@ -65,7 +65,7 @@ def _glance(site: Site, view: ClusterView) -> _Glance | None:
 def _looks_at_time(site: Site) -> bool:
     """Whether a try may come to something else by time alone."""
     timed = any(level.interval for level in site.levels)
-    return bool(site.anybody_reserves or site.has_windows or pacing.paces(site) or timed)
+    return bool(site.anybody_reserves or site.has_windows or site.paces or timed)
 
 
 @attrs.frozen

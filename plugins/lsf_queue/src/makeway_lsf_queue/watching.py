@@ -5,12 +5,12 @@ What `vain` says of a request holds until one of these changes. Only who watches
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 import attrs
 
 from makeway import bitmap
-from makeway.bitmap import NodeBits
+from makeway.bitmap import CoreBits, NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job
 from makeway_lsf_queue import gaps, judging
@@ -286,14 +286,30 @@ def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
 def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[str]) -> dict[int, int]:
     """Return host -> how many cores jobs of `queue` could get there, whoever made way for them.
 
-    Only hosts on which anything has changed are looked at again.
+    Only hosts on which anything has changed are looked at again, once for all queues.
+
+    :param below: whose jobs they may preempt.
     """
-    kept, stale = survey.lasting.get(queue, ({}, -1))
-    if stale < 0:
-        kept = {node.index: 0 for node in survey.used.nodes}
-        stale = bitmap.of(list(kept))
-    if stale:
-        for index in bitmap.indices(stale):
-            kept[index] = survey.lasting_at(view, index, below)
-        survey.lasting[queue] = kept, 0
-    return kept
+    seen, nodes = survey.seen, survey.used.nodes
+    every = seen.lasting
+    if seen.lasting_stale:
+        stale, seen.lasting_stale = seen.lasting_stale, 0
+        of_each = [(survey.site.targets[name], free) for name, free in every.items()]
+        for index in bitmap.indices(stale) if of_each else ():
+            busy, cores = survey.busy_at(view, index), nodes[index].cores
+            for targets, free in of_each:
+                free[index] = cores - _used_beside(busy, targets)
+    if queue not in every:
+        every[queue] = {
+            node.index: node.cores - _used_beside(survey.busy_at(view, node.index), below) for node in nodes
+        }
+    return every[queue]
+
+
+def _used_beside(busy: Mapping[str, CoreBits], below: Container[str]) -> int:
+    """Return how many cores others than jobs of the queues `below` use."""
+    used = 0
+    for queue, cores in busy.items():
+        if queue not in below:
+            used |= cores
+    return used.bit_count()
