@@ -85,7 +85,7 @@ class Counted:
     @classmethod
     def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         base = _MEMO.base(site, view)
-        if base is not None and (changed := base.brought().changed_by(view.made_way)) is not None:
+        if base is not None and (changed := base.brought().changed_by(tuple(view.made_way))) is not None:
             return cls(site, view, modes, (), base.sums, None, presence_of(view), changed)
         if view.made_way:
             return cls(site, view, modes, (), new_sums(site, modes), None)
@@ -375,8 +375,7 @@ def _amounts_of(site: Site) -> Amounts:
 
     def amounts(job: Job, limits: Sequence[Limit]) -> Sequence[tuple[float, Mapping[int, float]]]:
         held = dict(jobs.slots_on(job, nodes))
-        slots = jobs.slots(job, nodes)
-        each = dict.fromkeys(held, 1.0)
+        slots = sum(held.values()) if job.allocation is not None else job.spec.cpus
         found: list[tuple[float, Mapping[int, float]]] = []
         for limit in limits:
             counts = limit.counts
@@ -384,7 +383,7 @@ def _amounts_of(site: Site) -> Amounts:
                 if counts is Counts.SLOTS:
                     found.append((0.0, held))
                 elif counts is Counts.JOBS:
-                    found.append((0.0, each))
+                    found.append((0.0, dict.fromkeys(held, 1.0)))
                 else:
                     found.append((0.0, {index: memory_on(job, index) for index in held}))
             elif counts is Counts.SLOTS and limit.hosts is None:

@@ -31,6 +31,8 @@ _Who = tuple[str, str, str | None]
 _NONE = (0.0, 0.0)
 _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
+_MANY = 100
+"""Of so many sets of jobs it is known at most that they count as they do already."""
 
 
 @attrs.frozen
@@ -55,6 +57,8 @@ class _Taken(NamedTuple):
     """By host; empty if none of them is per host."""
     whole: float
     """On all hosts."""
+    of_queue: list[float]
+    """What jobs of its queue take, in `Cell.by_queue`."""
 
 
 @attrs.define(eq=False)
@@ -193,7 +197,7 @@ class Sums:
         self._parts: dict[str, _Part] = {}
         self._settled: set[str] = set()
         """Suspended jobs that would be suspended if they made way: they count as they do already."""
-        self._all_settled: Sequence[Job] = ()
+        self._all_settled: set[tuple[Job, ...]] = set()
         """Jobs of whom all were found to be among those, since anybody was no longer."""
         self._cells: dict[Share, Cell] = {}
         self._counters: dict[object, Cell] = {}
@@ -207,9 +211,9 @@ class Sums:
         self.requests: dict[object, Any] = {}
         """All that limits look at of a job -> what they come to; filled by `requested`."""
         self._about: dict[_Who, tuple[tuple[Limit, str, float], ...]] = {}
-        self._limits: dict[_Who, tuple[list[Limit], list[tuple[Cell, int, int]]]] = {}
-        """The same limits; and what is kept of them, each with the place of a limit in all and of one per host: -1:
-        there is none."""
+        self._limits: dict[_Who, tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]] = {}
+        """The same limits; and what is kept of them, each with what the queue takes there, and with the place of a
+        limit in all and of one per host: -1: there is none."""
 
     def about(self, job: Job) -> tuple[tuple[Limit, str, float], ...]:
         """Return each limit that is about a job, in the order of the files, with the key and the bound."""
@@ -279,7 +283,7 @@ class Sums:
     def _unsettle(self, job_id: str) -> None:
         if job_id in self._settled:
             self._settled.discard(job_id)
-            self._all_settled = ()
+            self._all_settled.clear()
 
     def _takes(self, job: Job) -> Sequence[_Taken]:
         """Return what an active job takes of each limit that is about it."""
@@ -289,13 +293,13 @@ class Sums:
             known = self._limits[who] = self._limits_about(job)
         amounts = self._amounts(job, known[0])
         found = []
-        for cell, in_all, per_host in known[1]:
+        for cell, of_queue, in_all, per_host in known[1]:
             amount = amounts[in_all][0] if in_all >= 0 else 0.0
             on = amounts[per_host][1] if per_host >= 0 else _NOWHERE
-            found.append(_Taken(cell, amount, on, sum(on.values()) if on else amount))
+            found.append(_Taken(cell, amount, on, sum(on.values()) if on else amount, of_queue))
         return found
 
-    def _limits_about(self, job: Job) -> tuple[list[Limit], list[tuple[Cell, int, int]]]:
+    def _limits_about(self, job: Job) -> tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]:
         limits: list[Limit] = []
         places: dict[Cell, list[int]] = {}
         for limit, key, _ in self.about(job):
@@ -303,15 +307,18 @@ class Sums:
             if of[limit.per_host] < 0:
                 of[limit.per_host] = len(limits)
                 limits.append(limit)
-        return limits, [(cell, in_all, per_host) for cell, (in_all, per_host) in places.items()]
+        queue = job.partition.name
+        return limits, [
+            (cell, cell.by_queue.setdefault(queue, [0.0] * 4), in_all, per_host)
+            for cell, (in_all, per_host) in places.items()
+        ]
 
     def _book(self, part: _Part, sign: int) -> None:
         side = 1 if part.suspended else 0
-        kind = 0 if part.stops else 3 if part.suspended else 1
-        queue, job_id = part.job.partition.name, part.job.id
-        touched = self.touched
+        kind = 0 if part.stops else 3 if side else 1
+        job_id, touched = part.job.id, self.touched
         for taken in part.takes:
-            cell, amount, on, whole = taken
+            cell, amount, on, whole, of_queue = taken
             if amount:
                 cell.total[side] += sign * amount
             cell.version += 1
@@ -323,12 +330,10 @@ class Sums:
                 cell.parts[job_id] = part, taken
             else:
                 del cell.parts[job_id]
-            lasting = cell.by_queue.get(queue)
-            if lasting is None:
-                lasting = cell.by_queue[queue] = [0.0] * 4
-            lasting[kind] += sign * whole
-            if not part.suspended:
-                lasting[2] += sign * whole
+            whole *= sign
+            of_queue[kind] += whole
+            if not side:
+                of_queue[2] += whole
             if on:
                 cell.take(on, sign, side)
 
@@ -341,14 +346,14 @@ class Sums:
             del cell.sleepers[job_id]
         self.woken.update(woken)
 
-    def changed_by(self, jobs: Sequence[Job]) -> Changed | None:
+    def changed_by(self, jobs: tuple[Job, ...]) -> Changed | None:
         """Return who of `jobs` counts otherwise once all of them have made way; None: some are not in the sums.
 
         A suspended job that would be suspended counts as it does already.
         """
-        if jobs == self._all_settled:
+        if jobs in self._all_settled:
             return {}
-        parts, settled, changed = self._parts, self._settled, {}
+        parts, settled, changed = self._parts, self._settled, dict[str, bool]()
         for job in jobs:
             job_id = job.id
             if job_id in settled:
@@ -358,7 +363,9 @@ class Sums:
                 return None
             changed[job_id] = part.stops
         if not changed:
-            self._all_settled = jobs
+            if len(self._all_settled) >= _MANY:
+                self._all_settled.clear()
+            self._all_settled.add(jobs)
         return changed
 
     def without(self, changed: Changed) -> Without:

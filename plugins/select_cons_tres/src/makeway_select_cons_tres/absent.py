@@ -21,6 +21,7 @@ _MOST_SIZES = 3
 _NEAR = 8
 """Books without so many more or fewer jobs are near enough to be changed rather than others kept beside them."""
 _MOST_HISTORY = 4_000
+_MOST_NAMED = 4
 
 
 @attrs.frozen(eq=False)
@@ -195,20 +196,21 @@ class Absent:
         self._plain = plain
         self._groups: dict[int, list[AbsentBooks]] = {}
         """By the partition for whose jobs others make way: those without few jobs, and without many."""
-        self._named: tuple[Sequence[tuple[Job, PreemptMode]], Sequence[tuple[Job, bool]]] = (), ()
-        """Whom somebody named last, and who is absent then."""
+        self._named: tuple[tuple[Sequence[tuple[Job, PreemptMode]], Sequence[tuple[Job, bool]]], ...] = ()
+        """Whom somebody named lately, and who is absent then."""
 
     def named(self, pairs: Sequence[tuple[Job, PreemptMode]]) -> Sequence[tuple[Job, bool]]:
         """Return who is absent once jobs have made way, each with whether it gives back all that it holds.
 
         :param pairs: the jobs, with how they make way; the same tuple names the same.
         """
-        before, absent = self._named
-        if pairs is before and type(pairs) is tuple:
-            return absent
+        for before, absent in self._named:
+            if before is pairs:
+                return absent
         stops, off = PreemptMode.SUSPEND, PreemptMode.OFF
         absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
-        self._named = pairs, absent
+        if type(pairs) is tuple:
+            self._named = ((pairs, absent), *self._named[: _MOST_NAMED - 1])
         return absent
 
     def applies(self, view: ClusterView) -> bool:

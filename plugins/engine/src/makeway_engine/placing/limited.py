@@ -107,7 +107,7 @@ class LimitedAttempt:
             for job, mode in pairs:
                 self.remove(job, mode)
         else:
-            self._removed = [*self._removed, *pairs] if self._removed else tuple(pairs)
+            self._removed = [*self._removed, *pairs] if self._removed or type(pairs) is not tuple else pairs
             self._seen = None
 
     def fresh(self) -> LimitedAttempt:
