@@ -128,7 +128,7 @@ class _Witness:
         assert dict(presence_of(ledger).active) == {job.id: job for job in ledger.active}
         assert survey.stopped_first == survey._first_hosts()
         for queue, below in site.targets.items():
-            room = {index: free for index, free in lasting_on(survey, ledger, queue, below).items() if free}
+            room = {index: free for index, free in lasting_on(survey, ledger, queue).items() if free}
             assert room == dict(vain.room_at_length(survey, below))
             kept = gaps.kept_slots(site, survey, ledger, queue)
             assert kept == gaps.kept_at_length(site, survey, ledger, queue)

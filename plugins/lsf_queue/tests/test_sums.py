@@ -122,7 +122,7 @@ class _Witness:
             for closed in cell.closed.values():
                 full = [
                     index
-                    for index, (most, wanted) in closed.rows.items()
+                    for index, (most, wanted) in closed.rows.by_host.items()
                     if levels.get(index, 0.0) + wanted > most
                 ]
                 assert closed.now(cell) == bitmap.of(full)
@@ -227,13 +227,17 @@ def test_a_site_belongs_to_its_cluster() -> None:
     assert site_of(views[1]) is site_of(views[1])
 
 
+@pytest.mark.parametrize("only_gains", [False, True])
 @pytest.mark.parametrize("many", range(1, 12))
-def test_the_walk_ends_with_the_first_who_makes_room(many: int) -> None:
+def test_the_walk_ends_with_the_first_who_makes_room(many: int, only_gains: bool) -> None:
     """The shortest prefix with which the job fits, as found by asking for each in turn (5.2)."""
     for needed in range(many + 2):
         prober = cast(
             Any,
-            SimpleNamespace(place=lambda taken, needed=needed: object() if len(taken) >= needed else None),
+            SimpleNamespace(
+                place=lambda taken, needed=needed: object() if len(taken) >= needed else None,
+                only_gains=only_gains,
+            ),
         )
         costly = list(range(many))
         plain = next((costly[:n] for n in range(many + 1) if prober.place(costly[:n]) is not None), None)

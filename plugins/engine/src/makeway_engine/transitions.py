@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from types import GeneratorType
 from typing import cast
 
 from makeway.clockwork import Clockwork
@@ -133,7 +134,7 @@ class Transitions(Moves):
         answer: object = guarded(self.policies, "makeway_gang", job, call, *given)
         if answer == ():
             return
-        if not isinstance(answer, Iterable):
+        if type(answer) is not GeneratorType and not isinstance(answer, Iterable):
             text = f"returned {answer!r:.80}; allowed: a sequence of GangOrder"
             raise self.policies.fault("makeway_gang", None, text)
         orders = iter(answer)

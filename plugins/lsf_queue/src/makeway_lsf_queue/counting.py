@@ -51,7 +51,7 @@ _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Counted:
     """The active jobs, as they would be once those that make way have done so."""
 

@@ -156,6 +156,7 @@ class _Prober:
         self._modes = candidates.modes
         self._view = view
         self._frees_memory = resources.memory_is_preemptable(site)
+        self._reserves = site.anybody_reserves
         self._places: dict[tuple[int, ...], Placement | None] = {}
         """What was found, by who had made way."""
 
@@ -171,6 +172,15 @@ class _Prober:
         modes = list(map(self._mode, range(len(jobs)))) if self._frees_memory else self._modes
         found = _without(self._attempt.fresh(), [(jobs[at], modes[at]) for at in taken])
         return found if found is not None and self._memory_is_there(found, taken) else None
+
+    @property
+    def only_gains(self) -> bool:
+        """Whether the job is sure to fit once more have made way, if it does with fewer.
+
+        Memory in use beyond what was reserved may be in the way on another host, and those who reserve slots collect
+        more.
+        """
+        return not (self._frees_memory or self._reserves)
 
     def helps_nothing(self, taken: Sequence[int]) -> None:
         """Take note that the job finds no place once these have made way."""
@@ -200,7 +210,13 @@ class _Prober:
 
 
 def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | None:
-    """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough."""
+    """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough.
+
+    Often the first one is enough, so that is looked at before all are taken out: who makes way takes no room away.
+    """
+    alone = costly[:1]
+    if alone and prober.only_gains and prober.place(free) is None and prober.place([*free, *alone]):
+        return alone
     if prober.place([*free, *costly]) is None:
         return None
     if prober.place(free) is not None:

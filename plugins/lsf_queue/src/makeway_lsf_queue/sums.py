@@ -7,11 +7,13 @@ that taking a job out again leaves no rounding behind.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import attrs
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Job, JobState
 from makeway_lsf_queue.limits import Counts, Limit, limits_of
@@ -35,7 +37,7 @@ _MANY = 100
 """Of so many sets of jobs it is known at most that they count as they do already."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class _Part:
     """What one active job adds to the sums."""
 
@@ -61,36 +63,38 @@ class _Taken(NamedTuple):
     """What jobs of its queue take, in `Cell.by_queue`."""
 
 
+class Rows(tuple[tuple[int, float, float], ...]):
+    """Hosts, each with the bound of a limit there and what a job takes there."""
+
+    @functools.cached_property
+    def by_host(self) -> Mapping[int, tuple[float, float]]:
+        """Host -> the bound there, and what a job takes there."""
+        return {index: (most, wanted) for index, most, wanted in self}
+
+    @functools.cached_property
+    def alike(self) -> Sequence[tuple[float, float, NodeBits]]:
+        """Bounds, each with what a job takes, and the hosts where that is so."""
+        found: dict[tuple[float, float], list[int]] = {}
+        for index, *pair in self:
+            found.setdefault((pair[0], pair[1]), []).append(index)
+        return [(*pair, bitmap.of(hosts)) for pair, hosts in found.items()]
+
+
 @attrs.define(eq=False)
 class Closed:
     """The hosts that a limit per host closes to some jobs."""
 
-    rows: Mapping[int, tuple[float, float]]
-    """Host -> the bound there, and what a job takes there."""
-    alike: Sequence[tuple[float, float, NodeBits]]
-    """Bounds, each with what a job takes, and the hosts where that is so."""
+    rows: Rows
     version: int = -1
     """Of what is taken, by which they were found."""
     bits: NodeBits = 0
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, float, float]]) -> Closed:
-        """Look at nobody yet.
-
-        :param rows: hosts, each with the bound there and what a job takes there.
-        """
-        alike: dict[tuple[float, float], NodeBits] = {}
-        for index, most, wanted in rows:
-            alike[most, wanted] = alike.get((most, wanted), 0) | 1 << index
-        by_host = {index: (most, wanted) for index, most, wanted in rows}
-        return cls(by_host, [(*pair, hosts) for pair, hosts in alike.items()])
 
     def now(self, cell: Cell) -> NodeBits:
         """Return the hosts that are closed by what is taken of a limit."""
         if self.version != cell.version:
             self.version = cell.version
             bits: NodeBits = 0
-            for most, wanted, hosts in self.alike:
+            for most, wanted, hosts in self.rows.alike:
                 if wanted > most:
                     bits |= hosts
                     continue
@@ -206,7 +210,7 @@ class Sums:
         """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
         self.woken: set[str] = set()
         """Suspended jobs of which what stopped them is to be looked at again."""
-        self.rows: dict[object, list[tuple[int, float, float]]] = {}
+        self.rows: dict[object, Rows] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self.requests: dict[object, Any] = {}
         """All that limits look at of a job -> what they come to; filled by `requested`."""

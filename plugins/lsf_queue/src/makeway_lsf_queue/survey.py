@@ -182,12 +182,14 @@ class Survey:
             self.stuck = before.stuck
             self.held = before.held
             self.held -= news.keys()
-            near = self.suspended_on(changed)
-            if self.stuck:
-                for job_id in news:
-                    self.stuck.pop(job_id, None)
-                for job in near:
-                    self.stuck.pop(job.id, None)
+            covered = any(kept.covered for kept in before.kept.values())
+            if self.stuck or covered:
+                near = self.suspended_on(changed)
+                if self.stuck:
+                    for job_id in news:
+                        self.stuck.pop(job_id, None)
+                    for job in near:
+                        self.stuck.pop(job.id, None)
             self.not_offered = {} if stops else before.not_offered
             self.stopped_for = {} if stops else before.stopped_for
             self.kept = before.kept
@@ -195,8 +197,9 @@ class Survey:
                 kept.stale |= changed if kept.covered else stops
             self.rooms = before.rooms
             if self.rooms and changed:
-                for job in near:
-                    changed |= job.nodes  # whose slots these are may be another matter now
+                if covered:
+                    for job in near:
+                        changed |= job.nodes  # whose slots these are may be another matter now
                 for room in self.rooms:
                     room.stale |= changed
 

@@ -26,7 +26,7 @@ from makeway_lsf_queue.sums import Share, Sums
 from makeway_lsf_queue.survey import Room, Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 from makeway_lsf_queue.vocabulary import PARALLEL
-from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, lasting_on, turn
+from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, concerned
 
 _MANY = 10_000
 """So many requests are kept compiled."""
@@ -68,7 +68,7 @@ def _looks_at_time(site: Site) -> bool:
     return bool(site.anybody_reserves or site.has_windows or site.paces or timed)
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class _Asked:
     """A job as it was when its request was looked up."""
 
@@ -237,10 +237,11 @@ class _Glance:
                 gates.append(watched)
 
     def _turn(self, watched: Watched, state: State) -> None:
-        for said, more in turn(watched, state):
-            before = said.otherwise
+        before, watched.state = watched.state, state
+        for said, more in concerned(watched, before) if watched.watchers else ():
+            stood = not said.otherwise
             said.otherwise += more
-            if not before or not said.otherwise:
+            if stood or not said.otherwise:
                 standing = said.standing
                 assert standing is not None
                 standing.stands = not said.otherwise
@@ -484,18 +485,8 @@ def _closing(counted: Counted, job: Job) -> tuple[list[Share], list[Share]]:
     return shared, own
 
 
-def lasting_room(
-    survey: Survey, view: ClusterView, queue: str, below: Container[str]
-) -> Sequence[tuple[int, int]]:
-    """Return the hosts where jobs of `queue` could get cores, whoever made way for them, and how many.
-
-    Only hosts on which anything has changed are looked at again; `room_at_length` looks at all of them.
-    """
-    return [(index, free) for index, free in lasting_on(survey, view, queue, below).items() if free]
-
-
 def room_at_length(survey: Survey, below: Container[str]) -> Sequence[tuple[int, int]]:
-    """Return what `lasting_room` comes to, job by job."""
+    """Return the hosts where jobs could get cores, and how many, as `watching.lasting_on` does, job by job."""
     busy: dict[int, int] = {}
     for name, running in survey.running.items():
         if name in below:

@@ -5,12 +5,12 @@ What `vain` says of a request holds until one of these changes. Only who watches
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 
 import attrs
 
 from makeway import bitmap
-from makeway.bitmap import CoreBits, NodeBits
+from makeway.bitmap import NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job
 from makeway_lsf_queue import gaps, judging
@@ -18,7 +18,7 @@ from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Share, Sums
+from makeway_lsf_queue.sums import Rows, Share, Sums
 from makeway_lsf_queue.survey import Ground, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
 from makeway_lsf_queue.vocabulary import PARALLEL
@@ -76,7 +76,7 @@ class Gate:
 class Shutter:
     """A limit per host that is about all jobs of a queue that want so many slots: which hosts it closes for good."""
 
-    def __init__(self, limit: Limit, key: str, sums: Sums, rows: judging.Rows, below: Container[str]) -> None:
+    def __init__(self, limit: Limit, key: str, sums: Sums, rows: Rows, below: Container[str]) -> None:
         """Look at a limit.
 
         :param rows: of those jobs, from `judging.rows_of`.
@@ -231,13 +231,11 @@ class Said:
     """What was found last to keep them out whoever makes way."""
 
 
-def turn(watched: Watched, state: State) -> Iterator[tuple[Said, int]]:
-    """Let what is watched stand otherwise; yield whose answer rested on how it was (1), or on how it is (-1)."""
-    before, watched.state = watched.state, state
-    watchers = watched.watchers
-    for said in watchers.get(before, ()):
+def concerned(watched: Watched, before: State) -> Iterator[tuple[Said, int]]:
+    """Yield whose answer rested on how it stood before (1), or rests on how what is watched stands now (-1)."""
+    for said in watched.watchers.get(before, ()):
         yield said, 1
-    for said in watchers.get(state, ()):
+    for said in watched.watchers.get(watched.state, ()):
         yield said, -1
 
 
@@ -279,16 +277,15 @@ def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
     """Return which hosts are closed to a queue, which cores it could get there, and which slots are kept from it."""
     site, mine = of.site, of.queue
     offered = gaps.not_offered(site, survey, mine)
-    lasting = lasting_on(survey, view, mine, site.targets[mine])
+    lasting = lasting_on(survey, view, mine)
     return offered, lasting, gaps.kept_slots(site, survey, view, mine)
 
 
-def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[str]) -> dict[int, int]:
+def lasting_on(survey: Survey, view: ClusterView, queue: str) -> dict[int, int]:
     """Return host -> how many cores jobs of `queue` could get there, whoever made way for them.
 
-    Only hosts on which anything has changed are looked at again, once for all queues.
-
-    :param below: whose jobs they may preempt.
+    Only hosts on which anything has changed are looked at again, once for all queues; `vain.room_at_length` looks at
+    all of them.
     """
     seen, nodes = survey.seen, survey.used.nodes
     every = seen.lasting
@@ -298,18 +295,13 @@ def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[s
         for index in bitmap.indices(stale) if of_each else ():
             busy, cores = survey.busy_at(view, index), nodes[index].cores
             for targets, free in of_each:
-                free[index] = cores - _used_beside(busy, targets)
+                used = 0
+                for name, held in busy.items():
+                    if name not in targets:
+                        used |= held
+                free[index] = cores - used.bit_count()
     if queue not in every:
-        every[queue] = {
-            node.index: node.cores - _used_beside(survey.busy_at(view, node.index), below) for node in nodes
-        }
+        every[queue] = {node.index: 0 for node in nodes}
+        seen.lasting_stale = bitmap.of([node.index for node in nodes])
+        return lasting_on(survey, view, queue)
     return every[queue]
-
-
-def _used_beside(busy: Mapping[str, CoreBits], below: Container[str]) -> int:
-    """Return how many cores others than jobs of the queues `below` use."""
-    used = 0
-    for queue, cores in busy.items():
-        if queue not in below:
-            used |= cores
-    return used.bit_count()
