@@ -25,9 +25,10 @@ def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
         return 0
     mine = job.partition.name
     closed = not_offered(site, survey, mine)
-    kept = kept_slots(site, survey, view, mine)
+    known = slots_kept(site, survey, view, mine)
+    kept = known.on
     gone: list[Job] | None = None
-    for index in bitmap.indices(jobs.hosts_of(job) & ~closed & bitmap.of(list(kept))):
+    for index in bitmap.indices(jobs.hosts_of(job) & ~closed & known.hosts):
         whole = survey.used.nodes[index].cpus
         if gone is None:
             gone = [other for other in view.made_way if other.state is JobState.RUNNING]
@@ -121,6 +122,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
                 on[index] = left
             else:
                 on.pop(index, None)
+                kept.hosts &= ~(1 << index)
     nodes = survey.used.nodes
     for job in survey.suspended_on(stale):
         if not may_use(site, view, mine, job):
@@ -130,6 +132,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
             kept.by_job[job.id] = job.nodes, held_there
             for index, held in held_there:
                 on[index] = on.get(index, 0) + held
+                kept.hosts |= 1 << index
                 jobs_on.setdefault(index, {})[job.id] = None
 
 

@@ -289,6 +289,8 @@ class KeptSlots:
         self.covered = covered
         self.on: dict[int, int] = {}
         """By host; hosts without any are left out."""
+        self.hosts: NodeBits = 0
+        """Those hosts."""
         self.by_job: dict[str, tuple[NodeBits, tuple[tuple[int, int], ...]]] = {}
         """Suspended job -> its hosts, and what it keeps on each."""
         self.jobs_on: dict[int, dict[str, None]] = {}
