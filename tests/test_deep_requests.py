@@ -17,7 +17,7 @@ from makeway.worlds.events import Command
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing import Outcome, Placer, Question
-from makeway_engine.schedulers.requests import Requests
+from makeway_engine.schedulers.requests import Heads, Requests
 
 Seen = list[tuple[float, tuple[tuple[object, ...], ...]]]
 
@@ -335,3 +335,59 @@ def test_a_witness_knows_the_state_of_each_active_job() -> None:
 
 def _always(view: Any) -> Callable[[Any], bool]:
     return lambda job: True
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lists_that_are_looked_at_late(seed: int) -> None:
+    """The entries come in the same order, however many of them stand in groups; and whoever is passed over."""
+    chance = Random(seed)
+    places = [(float(at), None, None) for at in chance.sample(range(200), 60)]
+    lists: list[Any] = [sorted(chance.sample(places, 3)) for _ in range(12)]
+    entries = sorted({entry for listed in lists for entry in listed})
+    after = chance.choice((None, *entries[:20]))
+    lists = [sorted(set(listed) - set(other)) for listed, other in zip(lists, [[], *lists], strict=False)]
+    taken: set[Any] = set()
+    for listed in lists:  # no entry stands in two of them
+        listed[:] = [entry for entry in listed if entry not in taken]
+        taken.update(listed)
+    lists = [listed for listed in lists if listed]
+    plain, grouped = lists[:4], [lists[4:7], lists[7:]]
+    groups: list[Any] = []
+    for each in grouped:
+        first = min((listed for listed in each), key=lambda listed: listed[0], default=None)
+        if first is not None and (after is None or first[0] > after):
+            groups.append((first[0], first, lambda each=each: each))
+        else:
+            plain = plain + each
+    goes_on = {entry: chance.random() < 0.6 for entry in taken}
+
+    def told(heads: Heads) -> list[Any]:
+        found = []
+        while (head := heads.next()) is not None:
+            found.append(head[0])
+            if goes_on[head[0]]:
+                heads.go_on(head[1], head[0])
+        return found
+
+    assert told(Heads(plain, after, groups)) == told(Heads(lists, after))
+
+
+def test_the_first_of_those_who_share_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is known without a look at each of their requests, whoever comes and goes meanwhile."""
+    looked = 0
+    heads = Requests.heads
+
+    def checked(self: Requests, after: Any) -> Heads:
+        nonlocal looked
+        found = heads(self, after)
+        for reason in self._by_reason if self.unheard else ():
+            first = self._first_of(reason)
+            assert first == min((listed[0], listed) for listed in self._lists_of(reason))
+            looked += 1
+        return found
+
+    monkeypatch.setattr(Requests, "many", 2)
+    monkeypatch.setattr(Requests, "heads", checked)
+    for seed in range(6):
+        replay(_config(), _jobs(seed), (), Options())
+    assert looked > 500

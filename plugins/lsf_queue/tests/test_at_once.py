@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import Candidates, Choice, Job
 from makeway_app.replay import Options, replay
 from makeway_engine.placing.search import Search
+from makeway_lsf_queue import victims
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.survey import survey_of
 
@@ -77,3 +79,29 @@ def test_both_hooks_come_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen["not known"] > 50
     assert seen["victims"] > 20
     assert seen["nobody"] > 1
+
+
+def test_suspended_candidates_are_those_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept while the same jobs are suspended is what looking at them again comes to."""
+    seen = Counter[str]()
+
+    def compared(site: Any, preemptor: Job, view: Any) -> Any:
+        found = suspended_candidates(site, preemptor, view)
+        anew = victims._all_stopped(survey_of(site, view), preemptor, view)
+        assert (() if found is None else found.jobs) == anew.jobs
+        if found is not None:
+            assert (found.modes, found.left_out) == (anew.modes, anew.left_out)
+            seen["kept" if kept.get(id(found)) is found else "new"] += 1
+            seen["left out"] += bool(found.left_out)
+            kept[id(found)] = found
+        return found
+
+    kept: dict[int, Any] = {}
+    suspended_candidates = victims.suspended_candidates
+    monkeypatch.setattr(importlib.import_module("makeway_lsf_queue.search"), "suspended_candidates", compared)
+    for seed in range(40):
+        chance = Random(5000 + seed)
+        replay(SITES._site(chance), SITES._jobs(chance, 60), (), Options(keep=False))
+    assert seen["kept"] > 50
+    assert seen["new"] > 50
+    assert seen["left out"] > 0

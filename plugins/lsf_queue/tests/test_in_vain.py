@@ -25,6 +25,7 @@ from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.requested import Request
 from makeway_lsf_queue.survey import survey_of
 from makeway_lsf_queue.victims import mode_of
+from makeway_lsf_queue.watching import lasting_on
 
 QUEUES = {
     "urgent": (60, {"PREEMPTION": "PREEMPTIVE[normal]", "UJOB_LIMIT": "6"}),
@@ -223,7 +224,7 @@ def test_room_and_closed_hosts_are_what_all_jobs_leave() -> None:
         site, survey = site_of(ledger), survey_of(site_of(ledger), ledger)
         counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
         for queue, below in site.targets.items():
-            found = vain.lasting_room(survey, ledger, queue, below)
+            found = [(at, free) for at, free in lasting_on(survey, ledger, queue).items() if free]
             assert found == vain.room_at_length(survey, below)
             rooms.add(len(found))
         for job in ledger.pending:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import GangOrder, GangVerb, JobSpec
@@ -128,10 +129,11 @@ class _Witness:
         assert dict(presence_of(ledger).active) == {job.id: job for job in ledger.active}
         assert survey.stopped_first == survey._first_hosts()
         for queue, below in site.targets.items():
-            room = {index: free for index, free in lasting_on(survey, ledger, queue, below).items() if free}
+            room = {index: free for index, free in lasting_on(survey, ledger, queue).items() if free}
             assert room == dict(vain.room_at_length(survey, below))
             kept = gaps.kept_slots(site, survey, ledger, queue)
             assert kept == gaps.kept_at_length(site, survey, ledger, queue)
+            assert bitmap.of(list(kept)) == gaps.slots_kept(site, survey, ledger, queue).hosts
             self.seen["slots kept"] += len(kept)
         self._hosts_of_the_waiting(site, engine)
         glance = vain._glance(site, ledger)

@@ -18,7 +18,7 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.view_without import ViewWithout
 from makeway_lsf_queue import counting, judging
-from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.compiling import build_site, site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.search import _Prober, _walk
@@ -122,7 +122,7 @@ class _Witness:
             for closed in cell.closed.values():
                 full = [
                     index
-                    for index, (most, wanted) in closed.rows.items()
+                    for index, (most, wanted) in closed.rows.by_host.items()
                     if levels.get(index, 0.0) + wanted > most
                 ]
                 assert closed.now(cell) == bitmap.of(full)
@@ -227,13 +227,17 @@ def test_a_site_belongs_to_its_cluster() -> None:
     assert site_of(views[1]) is site_of(views[1])
 
 
+@pytest.mark.parametrize("only_gains", [False, True])
 @pytest.mark.parametrize("many", range(1, 12))
-def test_the_walk_ends_with_the_first_who_makes_room(many: int) -> None:
+def test_the_walk_ends_with_the_first_who_makes_room(many: int, only_gains: bool) -> None:
     """The shortest prefix with which the job fits, as found by asking for each in turn (5.2)."""
     for needed in range(many + 2):
         prober = cast(
             Any,
-            SimpleNamespace(place=lambda taken, needed=needed: object() if len(taken) >= needed else None),
+            SimpleNamespace(
+                place=lambda taken, needed=needed: object() if len(taken) >= needed else None,
+                only_gains=only_gains,
+            ),
         )
         costly = list(range(many))
         plain = next((costly[:n] for n in range(many + 1) if prober.place(costly[:n]) is not None), None)
@@ -248,3 +252,56 @@ def test_of_whom_nothing_is_known_beforehand() -> None:
     kept: Any = SimpleNamespace(reserved={"1": 4})
     assert Counted.request(nothing_kept, running) is None
     assert Counted.request(kept, waiting) is None
+
+
+def test_limits_of_the_same_members_share_a_counter() -> None:
+    """Slots in all and host by host, of a user or a queue; not where suspended jobs count for one of them alone."""
+    config = _config(collects=False)
+    own: Any = config.policy.settings["lsf/queue"]
+    limits = [
+        *own["limits"],
+        {"NAME": "each", "PER_USER": "all", "SLOTS": "30"},
+        {"NAME": "each_here", "PER_USER": "all", "PER_HOST": "all", "JOBS": "30"},
+        {"NAME": "some", "PER_USER": "all ~u3", "SLOTS": "30"},
+        {"NAME": "there", "PER_USER": "all", "HOSTS": "h1", "SLOTS": "30"},
+    ]
+    settings = {"lsf/queue": {**own, "limits": limits}}
+    site = build_site(build_cluster(config), structure(settings["lsf/queue"], Settings, "here"))
+    sums = counting.new_sums(site, lambda job: PreemptMode.SUSPEND)
+    cells: dict[str, Any] = {}
+    for limit in limits_of(site):
+        if limit.shared_by != ("queue", "urgent"):
+            cells[limit.label] = sums.cell((limit, "u1"))
+
+    def of(*words: str) -> Any:
+        (found,) = (cell for label, cell in cells.items() if all(word in label for word in words))
+        return found
+
+    assert of("QJOB_LIMIT", "normal") is of("HJOB_LIMIT", "normal") is of("PJOB_LIMIT", "normal")
+    assert of("QJOB_LIMIT", "normal") is not of("UJOB_LIMIT", "normal")
+    assert of("UJOB_LIMIT", "normal") is not of("UJOB_LIMIT", "urgent")
+    assert of("MAX_JOBS of a user") is of("SLOTS", "each ")
+    assert of("MAX_JOBS of a user") is not of("JL/P")  # where suspended jobs count
+    others = [of("JOBS", "limit jobs "), of("JOBS", "each_here"), of("SLOTS", "some "), of("SLOTS", "there")]
+    assert len({id(each) for each in (*others, of("MAX_JOBS of a user"))}) == 5
+
+
+def test_who_counts_as_before_is_asked_again_once_anybody_goes_on() -> None:
+    """That nobody of those who make way counts otherwise holds while the same jobs are suspended."""
+    known = 0
+
+    def look(engine: Engine) -> None:
+        nonlocal known
+        ledger = engine.ledger
+        counted = Counted.of(site_of(ledger), ledger, functools.partial(mode_of, site=site_of(ledger)))
+        sums = counted.brought()
+        stopped = tuple(job for job in ledger.active if job.state is JobState.SUSPENDED)
+        for jobs in (*sums._all_settled, stopped, tuple(ledger.active)):
+            said = sums.changed_by(jobs)
+            sums._all_settled.clear()
+            assert said == sums.changed_by(jobs)
+            known += said == {} and len(jobs) > 0
+
+    for seed in range(5):
+        replay(_config(collects=False), _jobs(seed), (), Options(after_step=look, keep=False))
+    assert known > 50

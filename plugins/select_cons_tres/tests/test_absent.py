@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from makeway import bitmap
-from makeway.model import Allocation
+from makeway.model import Allocation, PreemptMode
 from makeway_select_cons_tres.absent import Absent
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.layout import Layout
@@ -153,3 +153,21 @@ def test_more_and_more_of_the_same() -> None:
         assert _shown(absent.without(preemptor, going)) == _shown(twin)
         if going:
             assert _shown(absent.without(preemptor, [*going, going[0]])) == _shown(twin)
+
+
+def test_who_was_named_lately() -> None:
+    """The same tuple names the same jobs; a list may be another one by now."""
+    absent = Absent(Books(_layout()), plain=True)
+    jobs: list[Any] = [SimpleNamespace(id=str(at)) for at in range(3)]
+    modes = (PreemptMode.SUSPEND, PreemptMode.REQUEUE, PreemptMode.OFF)
+    pairs = list(zip(jobs, modes, strict=True))
+    named = tuple(pairs)
+    found = absent.named(named)
+    assert list(found) == [(jobs[0], False), (jobs[1], True)]
+    assert absent.named(named) is found
+    assert absent.named(pairs) == found
+    pairs.pop(0)
+    assert list(absent.named(pairs)) == [(jobs[1], True)]
+    for _ in range(9):
+        absent.named(tuple(pairs))
+    assert absent.named(named) == found

@@ -357,10 +357,10 @@ def _job_of(frames: Sequence[FrameType]) -> Job | None:
     return None
 
 
-def guarded(asker: Asker, hook: str, job: Job | None, call: Callable[[], Any]) -> Any:
+def guarded(asker: Asker, hook: str, job: Job | None, call: Callable[..., Any], *given: Any) -> Any:
     """Run a method of an object that a plugin built; blame the plugin for what it raises."""
     try:
-        return call()
+        return call(*given)
     except MakewayError:
         raise
     except (Exception, SystemExit) as error:

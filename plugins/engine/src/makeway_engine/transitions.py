@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
+from types import GeneratorType
 from typing import cast
 
 from makeway.clockwork import Clockwork
@@ -65,13 +67,12 @@ class Transitions(Moves):
         self.making_way = MakingWay(ledger, policies, self)
         """Has victims leave, those of the arbiter too where they get notice and grace time (rule gang_skips_grace)."""
         self._forgiveness = forgiveness
+        self._before_pass = operator.methodcaller("before_pass", ledger)
         self._after_pass = getattr(gang, "after_pass", None)
 
     def _ask_gang(self, event: str, job: Job) -> Sequence[GangOrder]:
         method = getattr(self.gang, event)
-        orders: Sequence[GangOrder] = guarded(
-            self.policies, "makeway_gang", job, lambda: method(job, self.ledger)
-        )
+        orders: Sequence[GangOrder] = guarded(self.policies, "makeway_gang", job, method, job, self.ledger)
         return orders
 
     def tell_gang(self, event: str, job: Job) -> None:
@@ -87,19 +88,19 @@ class Transitions(Moves):
         """Let the arbiter do what it wanted to do now."""
         gang = self.gang
         if gang is not None:
-            self._obey_one_by_one(None, lambda: gang.tick(self.ledger))
+            self._obey_one_by_one(None, operator.methodcaller("tick", self.ledger), gang)
 
     def before_pass(self) -> None:
         """Let the arbiter act before a scheduling pass."""
         gang = self.gang
         if gang is not None:
-            self._obey_one_by_one(None, lambda: gang.before_pass(self.ledger))
+            self._obey_one_by_one(None, self._before_pass, gang)
 
     def after_pass(self) -> None:
         """Let the arbiter act after a scheduling pass."""
         call = self._after_pass
         if call is not None:
-            self._obey_one_by_one(None, lambda: call(self.ledger))
+            self._obey_one_by_one(None, call, self.ledger)
 
     @property
     def takes_queue(self) -> bool:
@@ -119,24 +120,26 @@ class Transitions(Moves):
     def turn(self, job: Job) -> None:
         """Let the arbiter act for a suspended job whose turn in the queue has come."""
         gang = cast(QueuedGang, self.gang)
-        self._obey_one_by_one(job, lambda: gang.turn(job, self.ledger))
+        self._obey_one_by_one(job, operator.methodcaller("turn", job, self.ledger), gang)
 
-    def _obey_one_by_one(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
+    def _obey_one_by_one(
+        self, job: Job | None, call: Callable[..., Iterable[GangOrder]], *given: object
+    ) -> None:
         if self._forgiveness.on:
-            self._forgiveness.run(lambda: self._obey_each(job, call), None, job)
+            self._forgiveness.run(lambda: self._obey_each(job, call, *given), None, job)
         else:
-            self._obey_each(job, call)
+            self._obey_each(job, call, *given)
 
-    def _obey_each(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
-        answer: object = guarded(self.policies, "makeway_gang", job, call)
+    def _obey_each(self, job: Job | None, call: Callable[..., Iterable[GangOrder]], *given: object) -> None:
+        answer: object = guarded(self.policies, "makeway_gang", job, call, *given)
         if answer == ():
             return
-        if not isinstance(answer, Iterable):
+        if type(answer) is not GeneratorType and not isinstance(answer, Iterable):
             text = f"returned {answer!r:.80}; allowed: a sequence of GangOrder"
             raise self.policies.fault("makeway_gang", None, text)
         orders = iter(answer)
         while True:
-            order = guarded(self.policies, "makeway_gang", job, lambda: next(orders, None))
+            order = guarded(self.policies, "makeway_gang", job, next, orders, None)
             if order is None:
                 return
             self.obey((order,))

@@ -41,7 +41,8 @@ def counted(site: Site, view: ClusterView) -> Counted:
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    return requested.blocked(counted, job) or resources.blocked(site, counted, job)
+    found = requested.blocked(counted, job)
+    return resources.blocked(site, counted, job) if found is None and site.settings.resources else found
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:

@@ -51,7 +51,7 @@ _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Counted:
     """The active jobs, as they would be once those that make way have done so."""
 
@@ -77,13 +77,15 @@ class Counted:
         known = _MEMO.get(site, view)
         if known is None:
             known = _MEMO.keep(view, cls._new(site, view, modes))
+        if not site.anybody_reserves:
+            return known
         reserved = reserve.reservations(site, view)
         return attrs.evolve(known, view=view, reserved=reserved, answers={}) if reserved else known
 
     @classmethod
     def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         base = _MEMO.base(site, view)
-        if base is not None and (changed := base.brought().changed_by(view.made_way)) is not None:
+        if base is not None and (changed := base.brought().changed_by(tuple(view.made_way))) is not None:
             return cls(site, view, modes, (), base.sums, None, presence_of(view), changed)
         if view.made_way:
             return cls(site, view, modes, (), new_sums(site, modes), None)
@@ -299,6 +301,8 @@ class _Memo:
         self._version = -1
         self._found: dict[tuple[int, ...], Counted] = {}
         """By the identities of those who make way."""
+        self._gone: tuple[int, ...] = ()
+        """Those of the view that was asked for last."""
         self._last: tuple[ClusterView, Counted] | None = None
         """What was said last, and of which view: it says the same for as long as nobody comes or goes."""
 
@@ -308,7 +312,7 @@ class _Memo:
         current = self._site is site and self._version == version
         if current and last is not None and last[0] is view:
             return last[1]
-        gone = tuple(map(id, view.made_way))
+        gone = self._gone = tuple(map(id, view.made_way))
         if not gone and not (current and self._view is view):
             self._site, self._view, self._version = site, view, version
             self._found.clear()
@@ -321,9 +325,10 @@ class _Memo:
         return found
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
-        """Remember it for as long as nobody comes or goes."""
-        if not view.made_way or counted.presence is not None:
-            self._found[tuple(map(id, view.made_way))] = counted
+        """Remember what a view that was just asked for comes to, for as long as nobody comes or goes."""
+        if not self._gone or counted.presence is not None:
+            self._found[self._gone] = counted
+            self._last = view, counted
         return counted
 
     def base(self, site: Site, view: ClusterView) -> Counted | None:
@@ -370,8 +375,7 @@ def _amounts_of(site: Site) -> Amounts:
 
     def amounts(job: Job, limits: Sequence[Limit]) -> Sequence[tuple[float, Mapping[int, float]]]:
         held = dict(jobs.slots_on(job, nodes))
-        slots = jobs.slots(job, nodes)
-        each = dict.fromkeys(held, 1.0)
+        slots = sum(held.values()) if job.allocation is not None else job.spec.cpus
         found: list[tuple[float, Mapping[int, float]]] = []
         for limit in limits:
             counts = limit.counts
@@ -379,7 +383,7 @@ def _amounts_of(site: Site) -> Amounts:
                 if counts is Counts.SLOTS:
                     found.append((0.0, held))
                 elif counts is Counts.JOBS:
-                    found.append((0.0, each))
+                    found.append((0.0, dict.fromkeys(held, 1.0)))
                 else:
                     found.append((0.0, {index: memory_on(job, index) for index in held}))
             elif counts is Counts.SLOTS and limit.hosts is None:

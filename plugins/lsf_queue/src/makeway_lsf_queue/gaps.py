@@ -25,9 +25,10 @@ def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
         return 0
     mine = job.partition.name
     closed = not_offered(site, survey, mine)
-    kept = kept_slots(site, survey, view, mine)
+    known = slots_kept(site, survey, view, mine)
+    kept = known.on
     gone: list[Job] | None = None
-    for index in bitmap.indices(jobs.hosts_of(job) & ~closed & bitmap.of(list(kept))):
+    for index in bitmap.indices(jobs.hosts_of(job) & ~closed & known.hosts):
         whole = survey.used.nodes[index].cpus
         if gone is None:
             gone = [other for other in view.made_way if other.state is JobState.RUNNING]
@@ -81,25 +82,32 @@ def _relation(site: Site, mine: str, below: str) -> tuple[bool, frozenset[str]]:
 
 def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
     """Return host -> slots of suspended jobs that are not for queue `mine`."""
-    return _kept(site, survey, view, mine).on
+    return slots_kept(site, survey, view, mine).on
 
 
 def kept_from(site: Site, survey: Survey, view: ClusterView, mine: str) -> Collection[str]:
     """Return the ids of the suspended jobs whose slots are not for queue `mine`: of whom `may_use` says no."""
-    return _kept(site, survey, view, mine).by_job
+    return slots_kept(site, survey, view, mine).by_job
 
 
-def _kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots:
+def slots_kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots:
+    """Return the slots of suspended jobs that are not for queue `mine`, with the jobs."""
     known = survey.kept.get(mine)
     if known is None:
-        known = survey.kept[mine] = KeptSlots()
+        relations = [_relation(site, mine, below) for below in site.queues]
+        covered = any(between and not always for always, between in relations)
+        known = survey.kept[mine] = KeptSlots(covered=covered)
     if known.stale:
         _look_again(known, site, survey, view, mine)
     return known
 
 
 def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
-    """Look at those jobs again on whose hosts anybody came, went, was stopped or goes on."""
+    """Look at those jobs again that came, went, were stopped or go on, or on whose hosts anybody did.
+
+    The latter only where it counts who runs there (`KeptSlots.covered`): of all others their queues say whose slots
+    these are.
+    """
     stale, kept.stale = kept.stale, 0
     on, jobs_on = kept.on, kept.jobs_on
     there: dict[str, None] = {}
@@ -114,6 +122,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
                 on[index] = left
             else:
                 on.pop(index, None)
+                kept.hosts &= ~(1 << index)
     nodes = survey.used.nodes
     for job in survey.suspended_on(stale):
         if not may_use(site, view, mine, job):
@@ -123,6 +132,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
             kept.by_job[job.id] = job.nodes, held_there
             for index, held in held_there:
                 on[index] = on.get(index, 0) + held
+                kept.hosts |= 1 << index
                 jobs_on.setdefault(index, {})[job.id] = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 
@@ -15,11 +15,8 @@ from makeway_lsf_queue.counting import Counted, Use, amount_on
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import memory_on
-from makeway_lsf_queue.sums import Cell, Closed, Sums
+from makeway_lsf_queue.sums import Cell, Closed, Rows, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
-
-Rows = Sequence[tuple[int, float, float]]
-"""Hosts, each with the bound there and what a job takes there."""
 
 
 @attrs.frozen(kw_only=True)
@@ -315,7 +312,7 @@ def closed_without(counted: Counted, limit: Limit, key: str, closed: Closed, cel
         return bits  # nobody takes more for making way
     on = counted.taken_without((limit, key))
     for index in bitmap.indices(hosts & bits):
-        row = closed.rows.get(index)
+        row = closed.rows.by_host.get(index)
         if row is None:
             continue
         most, wanted = row
@@ -329,7 +326,7 @@ def closed_in(cell: Cell, rows: Rows) -> Closed:
     """Return what is kept of the hosts that a limit per host closes; rows are those of `rows_of`."""
     known = cell.closed.get(id(rows))  # `sums.rows` keeps them
     if known is None:
-        known = cell.closed[id(rows)] = Closed.of(rows)
+        known = cell.closed[id(rows)] = Closed(rows)
     return known
 
 
@@ -345,15 +342,22 @@ def rows_of(counted: Counted, limit: Limit, job: Job, bound: float) -> Rows:
     """Return each host that a job is on, or may go to, with the bound there and what the job takes there."""
     nodes, spec = counted.view.cluster.nodes, job.spec
     hosts = jobs.places_of(job) & (limit.hosts if limit.hosts is not None else -1)
+    if job.allocation is not None:
+        there = [nodes[index] for index in bitmap.indices(hosts)]
+        return Rows(
+            [
+                (node.index, _bound_on(limit, bound, node), _least_on(job, node.index, limit, node.cpus))
+                for node in there
+            ]
+        )
     key = limit, bound, hosts, spec.cpus, spec.memory_mb_per_node, spec.memory_mb_per_cpu
-    known = counted.sums.rows.get(key) if job.allocation is None else None
+    known = counted.sums.rows.get(key)
     if known is None:
-        known = [
-            (index, _bound_on(limit, bound, nodes[index]), _least_on(job, index, limit, nodes[index].cpus))
-            for index in bitmap.indices(hosts)
-        ]
-        if job.allocation is None:
-            counted.sums.rows[key] = known
+        there = [nodes[index] for index in bitmap.indices(hosts)]
+        wanted = {cpus: _least_on(job, -1, limit, cpus) for cpus in {node.cpus for node in there}}
+        known = counted.sums.rows[key] = Rows(
+            [(node.index, _bound_on(limit, bound, node), wanted[node.cpus]) for node in there]
+        )
     return known
 
 
@@ -381,7 +385,7 @@ def wanted_of(job: Job, limit: Limit, counted: Counted) -> float:
 
 
 def _least_on(job: Job, index: int, limit: Limit, cpus: int) -> float:
-    """Return how much `job` takes on a host: what it holds there, or as much as it may want."""
+    """Return how much `job` takes on a host: what it holds there, or as much as it may want on one of so many CPUs."""
     if job.allocation is not None:
         return amount_on(job, index, limit, cpus)
     if limit.counts is Counts.JOBS:

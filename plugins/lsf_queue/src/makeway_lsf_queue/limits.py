@@ -65,6 +65,12 @@ class Limit:
     per_host: bool = False
     per_processor: bool = False
     """The bound is multiplied by the processors of the host, and rounded up."""
+    shared_by: tuple[str, ...] | None = None
+    """Limits that say the same of this have the same members under the same keys; None: that is not known."""
+
+
+_USER, _GROUP, _QUEUE = "user", "group", "queue"
+"""Kinds of those who share a limit, for `Limit.shared_by`."""
 
 
 # -------------------------------------------------------------------------------------- compiling
@@ -108,7 +114,8 @@ def _of_queue(queue: Queue) -> Iterator[Limit]:
     for key, bound, reason, member, more in kinds:
         if bound is not None:
             label, setting = f"{key} of queue {queue.name}", f"partition[{queue.index}].attributes.{key}"
-            yield _fixed(bound, label, reason, member, suspended=True, setting=setting, **more)
+            of = (_USER, queue.name) if member is user else (_QUEUE, queue.name)
+            yield _fixed(bound, label, reason, member, suspended=True, setting=setting, shared_by=of, **more)
 
 
 def _fixed(bound: float, label: str, reason: str, member: Member, **more: Any) -> Limit:
@@ -150,6 +157,7 @@ def _of_users(site: Site, groups: Groups) -> Iterator[Limit]:
                 rows=named,
                 per_host=per_processor,
                 per_processor=per_processor,
+                shared_by=(_USER,),
             )
         for name, bound in whole.items():
             yield _fixed(
@@ -162,6 +170,7 @@ def _of_users(site: Site, groups: Groups) -> Iterator[Limit]:
                 setting=f"{table_of}.{name}",
                 per_host=per_processor,
                 per_processor=per_processor,
+                shared_by=(_GROUP, name),
             )
 
 
@@ -192,6 +201,7 @@ def _of_hosts(site: Site) -> Iterator[Limit]:
             lifted_by="HOST_JLU",
             hosts=hosts,
             per_host=True,
+            shared_by=(_USER,),
         )
 
 
@@ -202,6 +212,7 @@ def _of_table(site: Site, groups: Groups, table: Mapping[str, str], at: int) -> 
     hosts = table.get("HOSTS", table.get("PER_HOST"))
     bits = groups.host_bits(hosts) if hosts and hosts != "all" else None
     member = _member(table, groups)
+    each_user = table.get("PER_USER") == "all" and not {"USERS", "QUEUES", "PER_QUEUE"} & table.keys()
     for key, counts in _COUNTS.items():
         if key not in table:
             continue
@@ -220,6 +231,7 @@ def _of_table(site: Site, groups: Groups, table: Mapping[str, str], at: int) -> 
             of_hosts=counts is Counts.SLOTS and reason == "PEND_HOST_JOB_LIMIT",
             per_host="PER_HOST" in table or key == "SLOTS_PER_PROCESSOR",
             per_processor=key == "SLOTS_PER_PROCESSOR",
+            shared_by=(_USER,) if each_user else None,
         )
 
 

@@ -16,14 +16,11 @@ WAITS = "PEND_HOST_ACCPT_ONE"
 _TINY = 1e-6
 
 
-def paces(site: Site) -> bool:
-    """Whether any host is left alone after it was given a job."""
-    return bool(site.accept_interval or any(queue.accept_interval for queue in site.queues.values()))
-
-
 def closed(site: Site, job: Job, view: ClusterView) -> NodeBits:
     """Return the hosts that were given a job too short a time ago to be given `job`."""
     bits: NodeBits = 0
+    if not site.paces:
+        return bits
     for _, nodes in _fresh(site, job, view):
         bits |= nodes
     return bits

@@ -12,7 +12,7 @@ from makeway.model import Blocked, Job
 from makeway_lsf_queue import jobs, judging
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
-from makeway_lsf_queue.sums import Cell, Closed, Share, Sums
+from makeway_lsf_queue.sums import Cell, Closed, Rows, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
@@ -30,7 +30,7 @@ class Bound:
     """What is taken of it."""
     wanted: float
     """How much a job takes of it; of a limit per host nothing."""
-    rows: judging.Rows | None
+    rows: Rows | None
     """Of a limit per host: hosts, each with the bound there and what a job takes there."""
     _witness: int = 0
     """Place in `rows` of the host that was found last to have room."""
@@ -106,7 +106,7 @@ class Closer:
         return bits
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Request:
     """The limits about the jobs of a request."""
 
@@ -122,6 +122,10 @@ class Request:
     """Limits per host, which close hosts to them."""
     elsewhere: tuple[Limit, ...]
     """Limits on some hosts in all, which do so as well."""
+    _first: Bound | None = None
+    """The limit that was found last to keep a job out."""
+    _taken: int = -1
+    """The `version` by which it was found."""
 
     @classmethod
     def of(cls, counted: Counted, job: Job) -> Request:
@@ -143,16 +147,12 @@ class Request:
             if each.rows is None and each.limit.hosts is None and each.limit.counts is Counts.SLOTS
         )
         about = sums.about(job)
-        cells = tuple(sums.cell((limit, key)) for limit, key, _ in about)
+        cells = tuple(dict.fromkeys(sums.cell((limit, key)) for limit, key, _ in about))
         closers = tuple(
             Closer.of(counted, job, limit, key, bound) for limit, key, bound in about if limit.per_host
         )
         elsewhere = tuple(limit for limit, _, _ in about if limit.hosts is not None and not limit.per_host)
         return cls(sums, cells, tuple(found), tuple(lasting), closers, elsewhere)
-
-    def until(self, last: Bound) -> tuple[Cell, ...]:
-        """Return what is taken of the limits up to one of `bounds`."""
-        return tuple(each.cell for each in self.bounds[: self.bounds.index(last) + 1])
 
     def version(self) -> int:
         """Return a number that grows whenever anything is taken, or given back, of a limit that is about them."""
@@ -161,7 +161,10 @@ class Request:
     def first_once(self, counted: Counted) -> Bound | None:
         """Return the first limit that keeps a job out once those who make way have done so; None: none does."""
         lenient, changed = bool(counted.view.made_way), bool(counted.changed)
-        for bound in self.bounds:
+        first = self.first()
+        if first is None or not (changed or (lenient and first.limit.counts is Counts.JOBS)):
+            return first
+        for bound in self.bounds[self.bounds.index(first) :]:
             if bound.lets_in() or (changed and bound.lets_in_once(counted)):
                 continue
             if not lenient or bound.limit.counts is not Counts.JOBS:
@@ -179,10 +182,10 @@ class Request:
 
     def first(self) -> Bound | None:
         """Return the first limit that keeps a job out; None: none does."""
-        for bound in self.bounds:
-            if not bound.lets_in():
-                return bound
-        return None
+        taken = self.version()
+        if taken != self._taken:
+            self._first, self._taken = next((each for each in self.bounds if not each.lets_in()), None), taken
+        return self._first
 
 
 _MANY = 10_000

@@ -46,6 +46,8 @@ class Arbiter:
         """Whether no job is protected for a time."""
         self._stoppers: dict[str, judging.Stopper] = {}
         """Suspended job -> the limit that was last found to stop it."""
+        self._woken_at: Survey | None = None
+        """When those were woken last whose limits have room again."""
         self._summed: tuple[Survey, Sums | None] | None = None
         """What active jobs took of limits when a survey was made."""
 
@@ -296,9 +298,11 @@ class Arbiter:
     def _survey(self, view: ClusterView) -> Survey:
         """Return the survey of the cluster as it is; what stops a job is to be looked at again where it changed."""
         survey = survey_of(self._site, view)
-        if survey.held and (sums := admission.sums_of(self._site, view)) is not None and sums.woken:
-            survey.held -= sums.woken
-            sums.woken.clear()
+        if survey.held and self._woken_at is not survey:
+            self._woken_at = survey
+            if (sums := admission.sums_of(self._site, view)) is not None and sums.woken:
+                survey.held -= sums.woken
+                sums.woken.clear()
         return survey
 
     def _stays_stopped(self, job: Job, view: ClusterView, survey: Survey) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, JobState, Placement, PreemptMode
-from makeway_lsf_queue import jobs, pacing, resources
+from makeway_lsf_queue import jobs, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.survey import survey_of
@@ -96,25 +96,43 @@ def at_once(
     `search` looks at these first and takes nobody else then, whoever runs. None: it may want to be asked again later.
     """
     site = site_of(view)
-    if not site.only_counts_protect or pacing.paces(site) or site.anybody_reserves:
+    if not site.only_counts_protect or site.paces or site.anybody_reserves:
         return None
+
+    frees_memory = resources.memory_is_preemptable(site)
 
     def known(job: Job, begin: Callable[[], Attempt]) -> tuple[Candidates, Choice] | None:
         survey = survey_of(site, view)
-        candidates = suspended_candidates(site, job, view) if survey.stopped else None
-        if candidates is None:
+        stopped = suspended_candidates(site, job, view) if survey.stopped else None
+        if stopped is None:
             return None
         attempt = begin()
-        everybody = range(len(candidates.jobs))
-        placement = _Prober(attempt, candidates, site, view).place(everybody)
+        if frees_memory:
+            named = Candidates(jobs=stopped.jobs, modes=stopped.modes)
+            placement = _Prober(attempt, named, site, view).place(range(len(stopped.jobs)))
+        else:
+            placement = _without(attempt, stopped.pairs)
         if placement is None:
             survey.not_at_once = job
             return None
-        there = set(map(id, survey.suspended_on(placement.allocation.nodes)))
-        used = tuple([at for at, other in enumerate(candidates.jobs) if id(other) in there])
-        return candidates, Choice(placement=placement, victims=used)
+        there = {id(other) for other in survey.suspended_on(placement.allocation.nodes)}
+        used = [pair for pair in stopped.pairs if id(pair[0]) in there] if there else []
+        named = Candidates(jobs=tuple([pair[0] for pair in used]), modes=tuple([pair[1] for pair in used]))
+        return named, Choice(placement=placement, victims=tuple(range(len(used))))
 
     return known
+
+
+def _without(attempt: Attempt, pairs: Sequence[tuple[Job, PreemptMode]]) -> Placement | None:
+    """Return the place of a job once others have made way; None: it has none. The attempt is a fresh one."""
+    remove_each = getattr(attempt, "remove_each", None)
+    if remove_each is not None:
+        remove_each(pairs)
+    else:
+        for job, mode in pairs:
+            attempt.remove(job, mode)
+    found = attempt.probe()
+    return found if isinstance(found, Placement) else None
 
 
 def _request(job: Job) -> tuple[object, ...]:
@@ -138,6 +156,7 @@ class _Prober:
         self._modes = candidates.modes
         self._view = view
         self._frees_memory = resources.memory_is_preemptable(site)
+        self._reserves = site.anybody_reserves
         self._places: dict[tuple[int, ...], Placement | None] = {}
         """What was found, by who had made way."""
 
@@ -149,20 +168,19 @@ class _Prober:
         return self._places[asked]
 
     def _place(self, taken: Sequence[int]) -> Placement | None:
-        attempt = self._attempt.fresh()
         jobs = self.jobs
         modes = list(map(self._mode, range(len(jobs)))) if self._frees_memory else self._modes
-        pairs = [(jobs[at], modes[at]) for at in taken]
-        remove_each = getattr(attempt, "remove_each", None)
-        if remove_each is not None:
-            remove_each(pairs)
-        else:
-            for job, mode in pairs:
-                attempt.remove(job, mode)
-        found = attempt.probe()
-        if not isinstance(found, Placement) or not self._memory_is_there(found, taken):
-            return None
-        return found
+        found = _without(self._attempt.fresh(), [(jobs[at], modes[at]) for at in taken])
+        return found if found is not None and self._memory_is_there(found, taken) else None
+
+    @property
+    def only_gains(self) -> bool:
+        """Whether the job is sure to fit once more have made way, if it does with fewer.
+
+        Memory in use beyond what was reserved may be in the way on another host, and those who reserve slots collect
+        more.
+        """
+        return not (self._frees_memory or self._reserves)
 
     def helps_nothing(self, taken: Sequence[int]) -> None:
         """Take note that the job finds no place once these have made way."""
@@ -192,7 +210,13 @@ class _Prober:
 
 
 def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | None:
-    """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough."""
+    """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough.
+
+    Often the first one is enough, so that is looked at before all are taken out: who makes way takes no room away.
+    """
+    alone = costly[:1]
+    if alone and prober.only_gains and prober.place(free) is None and prober.place([*free, *alone]):
+        return alone
     if prober.place([*free, *costly]) is None:
         return None
     if prober.place(free) is not None:

@@ -184,6 +184,11 @@ class Site:
         return any(queue.reserve_turns is not None for queue in self.queues.values())
 
     @functools.cached_property
+    def paces(self) -> bool:
+        """Whether any host is left alone after it was given a job (JOB_ACCEPT_INTERVAL)."""
+        return bool(self.accept_interval or any(queue.accept_interval for queue in self.queues.values()))
+
+    @functools.cached_property
     def has_gaps(self) -> bool:
         """Whether jobs of any queue run in gaps until others start (INTERRUPTIBLE_BACKFILL)."""
         return any(queue.interruptible is not None for queue in self.queues.values())

@@ -26,11 +26,10 @@ class Used:
 
     def running(self, index: int, without: Iterable[Job] = ()) -> int:
         """Return the slots of running jobs on a host, those of `without` left out."""
-        gone = set(map(id, without))
-        if gone:
+        if without and (gone := set(map(id, without))):
             return self._count(index, gone)
         if index not in self._running:
-            self._running[index] = self._count(index, gone)
+            self._running[index] = self._count(index, set())
         return self._running[index]
 
     def _count(self, index: int, gone: set[int]) -> int:

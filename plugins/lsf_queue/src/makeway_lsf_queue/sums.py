@@ -7,14 +7,16 @@ that taking a job out again leaves no rounding behind.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import attrs
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Job, JobState
-from makeway_lsf_queue.limits import Limit, limits_of
+from makeway_lsf_queue.limits import Counts, Limit, limits_of
 from makeway_lsf_queue.site import Site
 
 Share = tuple[Limit, str]
@@ -29,9 +31,13 @@ Pair = list[float]
 _Who = tuple[str, str, str | None]
 """Queue, user and group of a job."""
 _NONE = (0.0, 0.0)
+_NOWHERE: Mapping[int, float] = {}
+"""On no host in particular."""
+_MANY = 100
+"""Of so many sets of jobs it is known at most that they count as they do already."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class _Part:
     """What one active job adds to the sums."""
 
@@ -44,47 +50,51 @@ class _Part:
 
 
 class _Taken(NamedTuple):
-    """What one active job takes of a limit."""
+    """What one active job takes of the limits that are counted together."""
 
-    limit: Limit
     cell: Cell
     amount: float
+    """In all; 0 if all of them are per host."""
     on: Mapping[int, float]
-    """By host; of limits per host only."""
+    """By host; empty if none of them is per host."""
     whole: float
     """On all hosts."""
+    of_queue: list[float]
+    """What jobs of its queue take, in `Cell.by_queue`."""
+
+
+class Rows(tuple[tuple[int, float, float], ...]):
+    """Hosts, each with the bound of a limit there and what a job takes there."""
+
+    @functools.cached_property
+    def by_host(self) -> Mapping[int, tuple[float, float]]:
+        """Host -> the bound there, and what a job takes there."""
+        return {index: (most, wanted) for index, most, wanted in self}
+
+    @functools.cached_property
+    def alike(self) -> Sequence[tuple[float, float, NodeBits]]:
+        """Bounds, each with what a job takes, and the hosts where that is so."""
+        found: dict[tuple[float, float], list[int]] = {}
+        for index, *pair in self:
+            found.setdefault((pair[0], pair[1]), []).append(index)
+        return [(*pair, bitmap.of(hosts)) for pair, hosts in found.items()]
 
 
 @attrs.define(eq=False)
 class Closed:
     """The hosts that a limit per host closes to some jobs."""
 
-    rows: Mapping[int, tuple[float, float]]
-    """Host -> the bound there, and what a job takes there."""
-    alike: Sequence[tuple[float, float, NodeBits]]
-    """Bounds, each with what a job takes, and the hosts where that is so."""
+    rows: Rows
     version: int = -1
     """Of what is taken, by which they were found."""
     bits: NodeBits = 0
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, float, float]]) -> Closed:
-        """Look at nobody yet.
-
-        :param rows: hosts, each with the bound there and what a job takes there.
-        """
-        alike: dict[tuple[float, float], NodeBits] = {}
-        for index, most, wanted in rows:
-            alike[most, wanted] = alike.get((most, wanted), 0) | 1 << index
-        by_host = {index: (most, wanted) for index, most, wanted in rows}
-        return cls(by_host, [(*pair, hosts) for pair, hosts in alike.items()])
 
     def now(self, cell: Cell) -> NodeBits:
         """Return the hosts that are closed by what is taken of a limit."""
         if self.version != cell.version:
             self.version = cell.version
             bits: NodeBits = 0
-            for most, wanted, hosts in self.alike:
+            for most, wanted, hosts in self.rows.alike:
                 if wanted > most:
                     bits |= hosts
                     continue
@@ -97,8 +107,13 @@ class Closed:
 
 @attrs.define(eq=False)
 class Cell:
-    """What active jobs take of one limit, for one key; it stays the same object for as long as the sums are kept."""
+    """What active jobs take of a limit, for one key; it stays the same object for as long as the sums are kept.
 
+    Limits of the same members of which these take the same share it, whatever their bounds are (`_counted_as`).
+    """
+
+    suspended: bool
+    """Whether what suspended jobs take counts."""
     total: Pair = attrs.field(factory=lambda: [0.0, 0.0])
     on: dict[int, Pair] = attrs.field(factory=dict)
     """By host; of limits per host only."""
@@ -121,13 +136,12 @@ class Cell:
     closed: dict[int, Closed] = attrs.field(factory=dict)
     """By the identity of rows: the hosts that the limit closes; filled by `judging`."""
 
-    def take(self, on: Mapping[int, float], sign: int, side: int, *, stopped_too: bool) -> None:
+    def take(self, on: Mapping[int, float], sign: int, side: int) -> None:
         """Count what a job takes on its hosts, or no longer does.
 
         :param side: 0: it runs; 1: it is suspended.
-        :param stopped_too: whether what suspended jobs take counts.
         """
-        hosts, at = self.on, self.at
+        hosts, at, stopped_too = self.on, self.at, self.suspended
         counts = not side or stopped_too
         for index, count in on.items():
             pair = hosts.get(index)
@@ -158,6 +172,20 @@ class Cell:
             yield from ((*parts[job_id], stops) for job_id, stops in changed.items() if job_id in parts)
 
 
+def _counted_as(share: Share) -> object:
+    """Return what limits have in common that one counter is enough for.
+
+    They have the same members, and count the same of them: slots in all, and beside that host by host. Of other things
+    than slots a job takes another amount in all than on all of its hosts; what counts on some hosts is another matter.
+    """
+    limit, key = share
+    if limit.shared_by is None:
+        return share
+    slots = limit.counts is Counts.SLOTS
+    hosts = None if limit.per_host else limit.hosts
+    return limit.shared_by, key, limit.counts, limit.suspended, hosts, None if slots else limit.per_host
+
+
 class Sums:
     """What active jobs take of each limit, and on which hosts."""
 
@@ -173,18 +201,23 @@ class Sums:
         self._parts: dict[str, _Part] = {}
         self._settled: set[str] = set()
         """Suspended jobs that would be suspended if they made way: they count as they do already."""
+        self._all_settled: set[tuple[Job, ...]] = set()
+        """Jobs of whom all were found to be among those, since anybody was no longer."""
         self._cells: dict[Share, Cell] = {}
+        self._counters: dict[object, Cell] = {}
+        """The same, by what those have in common who share one."""
         self.touched: dict[int, Cell] = {}
         """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
         self.woken: set[str] = set()
         """Suspended jobs of which what stopped them is to be looked at again."""
-        self.rows: dict[object, list[tuple[int, float, float]]] = {}
+        self.rows: dict[object, Rows] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self.requests: dict[object, Any] = {}
         """All that limits look at of a job -> what they come to; filled by `requested`."""
         self._about: dict[_Who, tuple[tuple[Limit, str, float], ...]] = {}
-        self._limits: dict[_Who, tuple[list[Limit], list[Cell]]] = {}
-        """The same limits, and what is kept of each."""
+        self._limits: dict[_Who, tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]] = {}
+        """The same limits; and what is kept of them, each with what the queue takes there, and with the place of a
+        limit in all and of one per host: -1: there is none."""
 
     def about(self, job: Job) -> tuple[tuple[Limit, str, float], ...]:
         """Return each limit that is about a job, in the order of the files, with the key and the bound."""
@@ -202,7 +235,11 @@ class Sums:
         """Return what is kept of a limit and a key, to be looked at for as long as these sums are kept."""
         known = self._cells.get(share)
         if known is None:
-            known = self._cells[share] = Cell()
+            common = _counted_as(share)
+            known = self._counters.get(common)
+            if known is None:
+                known = self._counters[common] = Cell(share[0].suspended)
+            self._cells[share] = known
         return known
 
     def follow(self, jobs: Sequence[tuple[Job, bool]]) -> None:
@@ -221,7 +258,7 @@ class Sums:
         if len(parts) > len(jobs):
             here = {job.id for job, _ in jobs}
             for job_id in [each for each in parts if each not in here]:
-                self._settled.discard(job_id)
+                self._unsettle(job_id)
                 self._book(parts.pop(job_id), -1)
 
     def catch_up(self, news: Mapping[str, Job | None]) -> None:
@@ -229,7 +266,7 @@ class Sums:
         parts = self._parts
         for job_id, job in news.items():
             known = parts.pop(job_id, None)
-            self._settled.discard(job_id)
+            self._unsettle(job_id)
             if known is not None:
                 self._book(known, -1)
             if job is not None:
@@ -244,65 +281,83 @@ class Sums:
         if suspended and part.stops:
             self._settled.add(job.id)
         else:
-            self._settled.discard(job.id)
+            self._unsettle(job.id)
         self._book(part, 1)
+
+    def _unsettle(self, job_id: str) -> None:
+        if job_id in self._settled:
+            self._settled.discard(job_id)
+            self._all_settled.clear()
 
     def _takes(self, job: Job) -> Sequence[_Taken]:
         """Return what an active job takes of each limit that is about it."""
         who = job.partition.name, job.user, job.spec.group
-        if who not in self._limits:
-            about = self.about(job)
-            cells = [self.cell((limit, key)) for limit, key, _ in about]
-            self._limits[who] = [limit for limit, _, _ in about], cells
-        limits, cells = self._limits[who]
-        amounts = self._amounts(job, limits)
-        return [
-            _Taken(limit, cell, amount, on, sum(on.values()) if on else amount)
-            for limit, cell, (amount, on) in zip(limits, cells, amounts, strict=True)
+        known = self._limits.get(who)
+        if known is None:
+            known = self._limits[who] = self._limits_about(job)
+        amounts = self._amounts(job, known[0])
+        found = []
+        for cell, of_queue, in_all, per_host in known[1]:
+            amount = amounts[in_all][0] if in_all >= 0 else 0.0
+            on = amounts[per_host][1] if per_host >= 0 else _NOWHERE
+            found.append(_Taken(cell, amount, on, sum(on.values()) if on else amount, of_queue))
+        return found
+
+    def _limits_about(self, job: Job) -> tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]:
+        limits: list[Limit] = []
+        places: dict[Cell, list[int]] = {}
+        for limit, key, _ in self.about(job):
+            of = places.setdefault(self.cell((limit, key)), [-1, -1])
+            if of[limit.per_host] < 0:
+                of[limit.per_host] = len(limits)
+                limits.append(limit)
+        queue = job.partition.name
+        return limits, [
+            (cell, cell.by_queue.setdefault(queue, [0.0] * 4), in_all, per_host)
+            for cell, (in_all, per_host) in places.items()
         ]
 
     def _book(self, part: _Part, sign: int) -> None:
         side = 1 if part.suspended else 0
-        kind = 0 if part.stops else 3 if part.suspended else 1
-        queue, job_id = part.job.partition.name, part.job.id
-        touched = self.touched
+        kind = 0 if part.stops else 3 if side else 1
+        job_id, touched = part.job.id, self.touched
         for taken in part.takes:
-            limit, cell, amount, on, whole = taken
+            cell, amount, on, whole, of_queue = taken
             if amount:
                 cell.total[side] += sign * amount
             cell.version += 1
             if cell.gates:
                 touched[id(cell)] = cell
             if cell.sleepers:
-                self._wake(cell, limit)
+                self._wake(cell)
             if sign > 0:
                 cell.parts[job_id] = part, taken
             else:
                 del cell.parts[job_id]
-            lasting = cell.by_queue.get(queue)
-            if lasting is None:
-                lasting = cell.by_queue[queue] = [0.0] * 4
-            lasting[kind] += sign * whole
-            if not part.suspended:
-                lasting[2] += sign * whole
+            whole *= sign
+            of_queue[kind] += whole
+            if not side:
+                of_queue[2] += whole
             if on:
-                cell.take(on, sign, side, stopped_too=limit.suspended)
+                cell.take(on, sign, side)
 
-    def _wake(self, cell: Cell, limit: Limit) -> None:
+    def _wake(self, cell: Cell) -> None:
         """Wake the suspended jobs that may go on by what is taken now."""
         running, stopped = cell.total
-        level = running + stopped if limit.suspended else running
+        level = running + stopped if cell.suspended else running
         woken = [job_id for job_id, enough in cell.sleepers.items() if level <= enough]
         for job_id in woken:
             del cell.sleepers[job_id]
         self.woken.update(woken)
 
-    def changed_by(self, jobs: Sequence[Job]) -> Changed | None:
+    def changed_by(self, jobs: tuple[Job, ...]) -> Changed | None:
         """Return who of `jobs` counts otherwise once all of them have made way; None: some are not in the sums.
 
         A suspended job that would be suspended counts as it does already.
         """
-        parts, settled, changed = self._parts, self._settled, {}
+        if jobs in self._all_settled:
+            return {}
+        parts, settled, changed = self._parts, self._settled, dict[str, bool]()
         for job in jobs:
             job_id = job.id
             if job_id in settled:
@@ -311,6 +366,10 @@ class Sums:
             if part is None or part.job is not job:
                 return None
             changed[job_id] = part.stops
+        if not changed:
+            if len(self._all_settled) >= _MANY:
+                self._all_settled.clear()
+            self._all_settled.add(jobs)
         return changed
 
     def without(self, changed: Changed) -> Without:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from makeway import bitmap
-from makeway.bitmap import NodeBits
+from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.presence import News, Presence, presence_of
@@ -52,6 +53,11 @@ class Seen:
         """Those of whom that is not so."""
         self._listed: dict[str, tuple[Job, list[Job]]] = {}
         """Id -> in which list of `running` or `suspended` a job stands."""
+        self.lasting: dict[str, dict[int, int]] = {}
+        """Queue -> host -> how many cores no running jobs use save those that it may preempt; brought up to date by
+        `watching`."""
+        self.lasting_stale: NodeBits = 0
+        """Hosts where that is to be looked at anew."""
 
     def look_at(self, job_id: str, job: Job | None) -> tuple[NodeBits, bool]:
         """Look at a job again; return its hosts, then and now, and whether the suspended ones are others, or others'.
@@ -133,9 +139,6 @@ class Survey:
         """Suspended jobs that a limit stops, until it is looked at again; filled by `resume`."""
         self.held_now: set[str] = set()
         """Suspended jobs that something else was found to stop at this moment; filled by `resume`."""
-        self.lasting: dict[str, tuple[dict[int, int], NodeBits]] = {}
-        """Queue -> host -> how many cores no running jobs use save those that it may preempt; and hosts where that is
-        to be looked at anew; filled by `watching`."""
         self.rooms: list[Room] = []
         """Room for jobs that wait; kept by `vain`."""
         self.not_offered: dict[str, NodeBits] = {}
@@ -147,8 +150,8 @@ class Survey:
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = -1.0
-        self.stopped_for: dict[object, Candidates | None] = {}
-        """Suspended candidates of those who may preempt the same others; filled by `victims`."""
+        self.stopped_for: dict[object, Any] = {}
+        """By all that these depend on: the `victims.Stopped` of jobs, for as long as the same ones are suspended."""
         self.not_at_once: Job | None = None
         """Who was found to have no room on their slots alone; filled by `search`."""
         self.grounds: dict[str, Ground] = {}
@@ -158,12 +161,15 @@ class Survey:
         self._suspended_on: dict[NodeBits, Sequence[Job]] = {}
         self._ranks: dict[NodeBits, Mapping[int, int]] = {}
         changed: NodeBits = 0
-        stops = before is None
+        stops: NodeBits = 0
+        """Hosts of those who were suspended, or are."""
         for job_id, job in news.items():
             hosts, other = seen.look_at(job_id, job)
             changed |= hosts
-            stops |= other
+            if other:
+                stops |= hosts
         self.used.forget_on(changed)
+        seen.lasting_stale |= changed
         self.exclusive: NodeBits = 0
         """Hosts of exclusive jobs."""
         for hosts in seen.exclusive.values():
@@ -176,21 +182,24 @@ class Survey:
             self.stuck = before.stuck
             self.held = before.held
             self.held -= news.keys()
-            near = self.suspended_on(changed)
-            if self.stuck:
-                for job_id in news:
-                    self.stuck.pop(job_id, None)
-                for job in near:
-                    self.stuck.pop(job.id, None)
-            self.lasting = {queue: (free, old | changed) for queue, (free, old) in before.lasting.items()}
+            covered = any(kept.covered for kept in before.kept.values())
+            if self.stuck or covered:
+                near = self.suspended_on(changed)
+                if self.stuck:
+                    for job_id in news:
+                        self.stuck.pop(job_id, None)
+                    for job in near:
+                        self.stuck.pop(job.id, None)
             self.not_offered = {} if stops else before.not_offered
+            self.stopped_for = {} if stops else before.stopped_for
             self.kept = before.kept
             for kept in self.kept.values():
-                kept.stale |= changed
+                kept.stale |= changed if kept.covered else stops
             self.rooms = before.rooms
             if self.rooms and changed:
-                for job in near:
-                    changed |= job.nodes  # whose slots these are may be another matter now
+                if covered:
+                    for job in near:
+                        changed |= job.nodes  # whose slots these are may be another matter now
                 for room in self.rooms:
                     room.stale |= changed
 
@@ -218,20 +227,20 @@ class Survey:
             found[name] = found.get(name, 0) | (hosts & -hosts)
         return found
 
-    def lasting_at(self, view: ClusterView, index: int, below: Container[str]) -> int:
-        """Return how many cores of a host no running jobs use save those of queues `below`, and who is to leave."""
-        busy = 0
+    def busy_at(self, view: ClusterView, index: int) -> Mapping[str, CoreBits]:
+        """Return which cores of a host running jobs of each queue use; who is to leave is left out."""
+        busy: dict[str, CoreBits] = {}
         for job in view.jobs_on(index):
             held = job.allocation
             if (
                 job.state is _RUNNING
                 and job.preempt_at is None
-                and job.partition.name not in below
                 and held is not None
-                and held.cores is not None
+                and (cores := held.cores) is not None
             ):
-                busy |= held.cores[held.node_indices.index(index)]
-        return self.used.nodes[index].cores - busy.bit_count()
+                name = job.partition.name
+                busy[name] = busy.get(name, 0) | cores[held.node_indices.index(index)]
+        return busy
 
     def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:
         """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""
@@ -272,10 +281,16 @@ class Room:
 class KeptSlots:
     """Slots of suspended jobs that are not for one queue; filled by `gaps`."""
 
-    def __init__(self) -> None:
-        """Begin with nobody."""
+    def __init__(self, *, covered: bool) -> None:
+        """Begin with nobody.
+
+        :param covered: whether it counts as well who runs on those slots, not only of which queues the jobs are.
+        """
+        self.covered = covered
         self.on: dict[int, int] = {}
         """By host; hosts without any are left out."""
+        self.hosts: NodeBits = 0
+        """Those hosts."""
         self.by_job: dict[str, tuple[NodeBits, tuple[tuple[int, int], ...]]] = {}
         """Suspended job -> its hosts, and what it keeps on each."""
         self.jobs_on: dict[int, dict[str, None]] = {}

@@ -15,18 +15,18 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
-from makeway_lsf_queue import gaps, jobs, judging, pacing
+from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.requested import Bound, Request, compiled
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Share, Sums
+from makeway_lsf_queue.sums import Share
 from makeway_lsf_queue.survey import Room, Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 from makeway_lsf_queue.vocabulary import PARALLEL
-from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, lasting_on, turn
+from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, concerned
 
 _MANY = 10_000
 """So many requests are kept compiled."""
@@ -65,10 +65,10 @@ def _glance(site: Site, view: ClusterView) -> _Glance | None:
 def _looks_at_time(site: Site) -> bool:
     """Whether a try may come to something else by time alone."""
     timed = any(level.interval for level in site.levels)
-    return bool(site.anybody_reserves or site.has_windows or pacing.paces(site) or timed)
+    return bool(site.anybody_reserves or site.has_windows or site.paces or timed)
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class _Asked:
     """A job as it was when its request was looked up."""
 
@@ -85,7 +85,7 @@ class _Glance:
     """Looks at the jobs of one run."""
 
     def __init__(self, site: Site, view: ClusterView) -> None:
-        self.site = self._site = site
+        self.site = site
         self._view = view
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
@@ -191,7 +191,7 @@ class _Glance:
                 if unwatched:
                     cell.gates = [gate for gate in cell.gates if gate.is_watched]
             sums.touched.clear()
-        survey = survey_of(self._site, view)
+        survey = survey_of(self.site, view)
         for hosts in list(self._watched):
             if (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
@@ -223,7 +223,7 @@ class _Glance:
                 return
             state: State = watched.look()
         else:
-            state = watched.look(survey_of(self._site, self._view), self._view)
+            state = watched.look(survey_of(self.site, self._view), self._view)
         if state != watched.state:
             self._turn(watched, state)
 
@@ -237,10 +237,11 @@ class _Glance:
                 gates.append(watched)
 
     def _turn(self, watched: Watched, state: State) -> None:
-        for said, more in turn(watched, state):
-            before = said.otherwise
+        before, watched.state = watched.state, state
+        for said, more in concerned(watched, before) if watched.watchers else ():
+            stood = not said.otherwise
             said.otherwise += more
-            if not before or not said.otherwise:
+            if stood or not said.otherwise:
                 standing = said.standing
                 assert standing is not None
                 standing.stands = not said.otherwise
@@ -264,7 +265,7 @@ class _Glance:
             said.standing, said.otherwise = None, 0
         if said.reason is None:
             return
-        first, survey = said.first, survey_of(self._site, self._view)
+        first, survey = said.first, survey_of(self.site, self._view)
         rests_on: Watched = said.hosts
         if not said.stays:
             (nobody,) = said.targets.state = said.targets.look(survey, self._view)
@@ -303,13 +304,13 @@ class _Glance:
         asked = bound.share, bound.bound, bound.wanted, id(bound.rows), queue if lasts else ""
         known = self._gates.get(asked)
         if known is None:
-            known = self._gates[asked] = Gate(bound, self._site.targets[queue] if lasts else None)
+            known = self._gates[asked] = Gate(bound, self.site.targets[queue] if lasts else None)
         return known
 
     def _counted_now(self) -> Counted:
         version = self._view.version
         if self._counted is None or self._counted[0] != version:
-            self._counted = version, Counted.of(self._site, self._view, self._modes)
+            self._counted = version, Counted.of(self.site, self._view, self._modes)
         return self._counted[1]
 
     def _said_of(self, job: Job) -> Said | None:
@@ -335,7 +336,7 @@ class _Glance:
         beyond = spec.licenses or spec.licenses_any or spec.gres or spec.gres_total or spec.attributes
         if beyond or spec.exclusive is not None or self._is_refused(job) or not hosts:
             return None
-        counted = Counted.of(self._site, self._view, self._modes)
+        counted = Counted.of(self.site, self._view, self._modes)
         asked = counted.request(job), spec.oversubscribe
         known = self._said.get(asked)
         if known is None:
@@ -349,7 +350,7 @@ class _Glance:
             shared, own = _closing(counted, job)
             known = self._said[asked] = Said(
                 request,
-                self._site.targets[queue],
+                self.site.targets[queue],
                 not self._whole_cores or bool(spec.oversubscribe),
                 self._hosts_of(queue, hosts, job, tuple(shared)),
                 self._targets_of(queue),
@@ -362,7 +363,7 @@ class _Glance:
     def _targets_of(self, queue: str) -> Targets:
         known = self._targets.get(queue)
         if known is None:
-            known = self._targets[queue] = Targets(self._site, queue, self._site.targets[queue])
+            known = self._targets[queue] = Targets(self.site, queue, self.site.targets[queue])
         return known
 
     def _hosts_of(self, queue: str, hosts: NodeBits, job: Job, shared: tuple[Share, ...]) -> Hosts:
@@ -370,17 +371,17 @@ class _Glance:
         asked = queue, hosts, spec.cpus, spec.memory_mb_per_node, spec.memory_mb_per_cpu, shared
         known = self._hosts.get(asked)
         if known is None:
-            survey, room = survey_of(self._site, self._view), Room()
+            survey, room = survey_of(self.site, self._view), Room()
             survey.rooms.append(room)
             shutters = tuple(self._shutter(counted, job, limit, key) for limit, key in shared)
-            known = self._hosts[asked] = Hosts(self._site, queue, hosts, spec.cpus, job, room, shutters)
+            known = self._hosts[asked] = Hosts(self.site, queue, hosts, spec.cpus, job, room, shutters)
         return known
 
     def _shutter(self, counted: Counted, job: Job, limit: Limit, key: str) -> Shutter:
         bound = limit.bound(key)
         assert bound is not None
         rows = judging.rows_of(counted, limit, job, bound)
-        return Shutter(limit, key, counted.brought(), rows, self._site.targets[job.partition.name])
+        return Shutter(limit, key, counted.brought(), rows, self.site.targets[job.partition.name])
 
     def _reason(self, said: Said, job: Job) -> str | None:
         counted = self._counted_now()
@@ -391,12 +392,12 @@ class _Glance:
             return said.limit if vain else None
         if not self._finds_no_room(said, counted, job):
             return None
-        survey = survey_of(self._site, self._view)
+        survey = survey_of(self.site, self._view)
         where = said.hosts
         # While no host is closed, whoever could never run is told so when it is tried.
-        if not gaps.not_offered(self._site, survey, where.queue):
+        if not gaps.not_offered(self.site, survey, where.queue):
             if said.closed is None:
-                said.closed = judging.closed(self._site, counted, job)
+                said.closed = judging.closed(self.site, counted, job)
             if not said.closed:
                 return None
         return where.look(survey, self._view)[2]
@@ -410,19 +411,19 @@ class _Glance:
             return
         first = said.first = request.first()
         said.limit = "" if first is None else first.reason(counted, job)
-        said.stays = first is not None and _stays(request.sums, request, first, said.below)
+        said.stays = first is not None and _stays(request, said.below)
         said.closed = said.closed_for_good = None
         said.taken = taken
 
     def _has_nobody(self, said: Said) -> bool:
         """Whether there is nobody who could make way, or whose slots it might use."""
-        return said.targets.look(survey_of(self._site, self._view), self._view)[0]
+        return said.targets.look(survey_of(self.site, self._view), self._view)[0]
 
     def _finds_no_room(self, said: Said, counted: Counted, job: Job) -> bool:
         """Whether its hosts have too few slots for it, all together, whoever makes way."""
         if said.never_lacks:
             return False
-        lacks, _, _ = said.hosts.look(survey_of(self._site, self._view), self._view)
+        lacks, _, _ = said.hosts.look(survey_of(self.site, self._view), self._view)
         if lacks:
             return True
         closed = said.closed_for_good
@@ -442,20 +443,14 @@ class _Glance:
         who = job.partition.name, job.user
         known = self._refused.get(who)
         if known is None:
-            known = self._refused[who] = bool(jobs.refused(job, self._site))
+            known = self._refused[who] = bool(jobs.refused(job, self.site))
         return known
 
 
-def _stays(sums: Sums, request: Request, first: Bound, below: Container[str]) -> bool:
-    """Whether a limit would keep the job out whoever of the queues `below`, or of suspended jobs, made way."""
-    return _stays_by(sums, request, first, below) or any(
-        sums.lasting(each.share, below) + each.wanted > each.bound for each in request.lasting
-    )
-
-
-def _stays_by(sums: Sums, request: Request, first: Bound, below: Container[str]) -> bool:
-    """Whether the first limit that keeps the job out would do so whoever made way."""
-    return first in request.lasting and sums.lasting(first.share, below) + first.wanted > first.bound
+def _stays(request: Request, below: Container[str]) -> bool:
+    """Whether any limit would keep a job out whoever of the queues `below`, or of suspended jobs, made way."""
+    sums = request.sums
+    return any(sums.lasting(each.share, below) + each.wanted > each.bound for each in request.lasting)
 
 
 def _closed_for_good(
@@ -484,18 +479,8 @@ def _closing(counted: Counted, job: Job) -> tuple[list[Share], list[Share]]:
     return shared, own
 
 
-def lasting_room(
-    survey: Survey, view: ClusterView, queue: str, below: Container[str]
-) -> Sequence[tuple[int, int]]:
-    """Return the hosts where jobs of `queue` could get cores, whoever made way for them, and how many.
-
-    Only hosts on which anything has changed are looked at again; `room_at_length` looks at all of them.
-    """
-    return [(index, free) for index, free in lasting_on(survey, view, queue, below).items() if free]
-
-
 def room_at_length(survey: Survey, below: Container[str]) -> Sequence[tuple[int, int]]:
-    """Return what `lasting_room` comes to, job by job."""
+    """Return the hosts where jobs could get cores, and how many, as `watching.lasting_on` does, job by job."""
     busy: dict[int, int] = {}
     for name, running in survey.running.items():
         if name in below:

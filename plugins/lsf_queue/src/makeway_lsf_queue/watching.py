@@ -18,7 +18,7 @@ from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Share, Sums
+from makeway_lsf_queue.sums import Rows, Share, Sums
 from makeway_lsf_queue.survey import Ground, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
 from makeway_lsf_queue.vocabulary import PARALLEL
@@ -76,7 +76,7 @@ class Gate:
 class Shutter:
     """A limit per host that is about all jobs of a queue that want so many slots: which hosts it closes for good."""
 
-    def __init__(self, limit: Limit, key: str, sums: Sums, rows: judging.Rows, below: Container[str]) -> None:
+    def __init__(self, limit: Limit, key: str, sums: Sums, rows: Rows, below: Container[str]) -> None:
         """Look at a limit.
 
         :param rows: of those jobs, from `judging.rows_of`.
@@ -231,13 +231,11 @@ class Said:
     """What was found last to keep them out whoever makes way."""
 
 
-def turn(watched: Watched, state: State) -> Iterator[tuple[Said, int]]:
-    """Let what is watched stand otherwise; yield whose answer rested on how it was (1), or on how it is (-1)."""
-    before, watched.state = watched.state, state
-    watchers = watched.watchers
-    for said in watchers.get(before, ()):
+def concerned(watched: Watched, before: State) -> Iterator[tuple[Said, int]]:
+    """Yield whose answer rested on how it stood before (1), or rests on how what is watched stands now (-1)."""
+    for said in watched.watchers.get(before, ()):
         yield said, 1
-    for said in watchers.get(state, ()):
+    for said in watched.watchers.get(watched.state, ()):
         yield said, -1
 
 
@@ -279,21 +277,31 @@ def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
     """Return which hosts are closed to a queue, which cores it could get there, and which slots are kept from it."""
     site, mine = of.site, of.queue
     offered = gaps.not_offered(site, survey, mine)
-    lasting = lasting_on(survey, view, mine, site.targets[mine])
+    lasting = lasting_on(survey, view, mine)
     return offered, lasting, gaps.kept_slots(site, survey, view, mine)
 
 
-def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[str]) -> dict[int, int]:
+def lasting_on(survey: Survey, view: ClusterView, queue: str) -> dict[int, int]:
     """Return host -> how many cores jobs of `queue` could get there, whoever made way for them.
 
-    Only hosts on which anything has changed are looked at again.
+    Only hosts on which anything has changed are looked at again, once for all queues; `vain.room_at_length` looks at
+    all of them.
     """
-    kept, stale = survey.lasting.get(queue, ({}, -1))
-    if stale < 0:
-        kept = {node.index: 0 for node in survey.used.nodes}
-        stale = bitmap.of(list(kept))
-    if stale:
-        for index in bitmap.indices(stale):
-            kept[index] = survey.lasting_at(view, index, below)
-        survey.lasting[queue] = kept, 0
-    return kept
+    seen, nodes = survey.seen, survey.used.nodes
+    every = seen.lasting
+    if seen.lasting_stale:
+        stale, seen.lasting_stale = seen.lasting_stale, 0
+        of_each = [(survey.site.targets[name], free) for name, free in every.items()]
+        for index in bitmap.indices(stale) if of_each else ():
+            busy, cores = survey.busy_at(view, index), nodes[index].cores
+            for targets, free in of_each:
+                used = 0
+                for name, held in busy.items():
+                    if name not in targets:
+                        used |= held
+                free[index] = cores - used.bit_count()
+    if queue not in every:
+        every[queue] = {node.index: 0 for node in nodes}
+        seen.lasting_stale = bitmap.of([node.index for node in nodes])
+        return lasting_on(survey, view, queue)
+    return every[queue]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from makeway.bitmap import CoreBits
-from makeway.model import Allocation, ClusterView, Job
+from makeway.model import Allocation, ClusterView, Job, PreemptMode
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.request import MARK_OF
 
@@ -21,6 +21,7 @@ _MOST_SIZES = 3
 _NEAR = 8
 """Books without so many more or fewer jobs are near enough to be changed rather than others kept beside them."""
 _MOST_HISTORY = 4_000
+_MOST_NAMED = 4
 
 
 @attrs.frozen(eq=False)
@@ -71,7 +72,8 @@ class AbsentBooks:
         self._seen = len(whole.history)
         wanted, size = self._wanted, min(len(jobs), len(self._wanted))
         odd = len(wanted) != len(self._gone)  # somebody was named twice
-        if odd or jobs[:size] != wanted[:size] or self._hold_otherwise(stale):
+        same = jobs is wanted or jobs[:size] == wanted[:size]
+        if odd or not same or self._hold_otherwise(stale):
             self._let_go({job.id: (job, wholly) for job, wholly in jobs}, stale)
         elif len(jobs) > size:
             self._add(jobs[size:], stale)
@@ -194,6 +196,22 @@ class Absent:
         self._plain = plain
         self._groups: dict[int, list[AbsentBooks]] = {}
         """By the partition for whose jobs others make way: those without few jobs, and without many."""
+        self._named: tuple[tuple[Sequence[tuple[Job, PreemptMode]], Sequence[tuple[Job, bool]]], ...] = ()
+        """Whom somebody named lately, and who is absent then."""
+
+    def named(self, pairs: Sequence[tuple[Job, PreemptMode]]) -> Sequence[tuple[Job, bool]]:
+        """Return who is absent once jobs have made way, each with whether it gives back all that it holds.
+
+        :param pairs: the jobs, with how they make way; the same tuple names the same.
+        """
+        for before, absent in self._named:
+            if before is pairs:
+                return absent
+        stops, off = PreemptMode.SUSPEND, PreemptMode.OFF
+        absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
+        if type(pairs) is tuple:
+            self._named = ((pairs, absent), *self._named[: _MOST_NAMED - 1])
+        return absent
 
     def applies(self, view: ClusterView) -> bool:
         """Whether rows, marks and memory are all that the books are about."""

@@ -56,7 +56,7 @@ class ConsAttempt:
         self.short = _NOTHING
         """What was missing in the last try."""
         self._removed = False
-        self._absent: list[tuple[Job, bool]] | None = None
+        self._absent: Sequence[tuple[Job, bool]] | None = None
         """Jobs that are removed from books which others read as well; None: nobody is."""
         self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
         """Whether nodes on which a job runs are out of the question."""
@@ -97,8 +97,7 @@ class ConsAttempt:
             for job, mode in pairs:
                 self.remove(job, mode)
             return
-        stops, off = PreemptMode.SUSPEND, PreemptMode.OFF
-        self._absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
+        self._absent = self.known.absent.named(pairs)
         self._removed = True
 
     def remove_all(self, jobs: Sequence[Job]) -> None:

@@ -51,7 +51,7 @@ class LimitedAttempt:
         self._nodes = nodes
         self._before = before
         self._limits = limits
-        self._removed: list[tuple[Job, PreemptMode]] = []
+        self._removed: Sequence[tuple[Job, PreemptMode]] = ()
         self._seen: ClusterView | None = None
         """The cluster without those; None: not looked at yet."""
         self._closed: NodeBits = 0
@@ -93,7 +93,10 @@ class LimitedAttempt:
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if `job` were gone."""
-        self._removed.append((job, mode))
+        if type(self._removed) is list:
+            self._removed.append((job, mode))
+        else:
+            self._removed = [*self._removed, (job, mode)]
         self._seen = None
         if self._inner is not None:
             self._inner.remove(job, mode)
@@ -104,7 +107,7 @@ class LimitedAttempt:
             for job, mode in pairs:
                 self.remove(job, mode)
         else:
-            self._removed += pairs
+            self._removed = [*self._removed, *pairs] if self._removed or type(pairs) is not tuple else pairs
             self._seen = None
 
     def fresh(self) -> LimitedAttempt:

@@ -9,6 +9,7 @@ of the same request would wait for the same reason as the last. `Greedy` says wh
 from __future__ import annotations
 
 import bisect
+import functools
 import heapq
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -78,6 +79,10 @@ class Requests(Shapes):
         """The same, the other way round."""
         self._fallen: dict[Standing, None] = {}
         """Reasons that no longer stand, of those requests of whom somebody is to be asked again."""
+        self._firsts: dict[Standing, list[_First]] = {}
+        """The first entries of the requests that share a reason, in a heap; some may be no longer."""
+        self._pushed = 0
+        """How many were put into any of them."""
         self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
         """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
         self._numbers: dict[Hashable, int] = {}
@@ -103,12 +108,18 @@ class Requests(Shapes):
         self._reasons.clear()
         self._by_reason.clear()
         self._fallen.clear()
+        self._firsts.clear()
 
     def _keep(self, entry: Entry) -> None:
         super()._keep(entry)
         key = self._entry_of[entry[1].index][0]
-        if key is not None and key not in self._reasons:
+        if key is None:
+            return
+        reason = self._reasons.get(key)
+        if reason is None:
             self._awake[key] = self._kept[key]
+        elif self._kept[key].entries[0] is entry:
+            self._note_first(reason, key)
 
     def _drop(self, job: Job) -> None:
         known = self._entry_of.get(job.index)
@@ -227,6 +238,32 @@ class Requests(Shapes):
             self._awake.pop(key, None)
             self._reasons[key] = reason
             self._by_reason.setdefault(reason, {})[key] = None
+            self._note_first(reason, key)
+
+    def _note_first(self, reason: Standing, key: Hashable) -> None:
+        """Put the first entry of a request among those of its reason, if anybody looked at these."""
+        heap = self._firsts.get(reason)
+        if heap is not None:
+            self._pushed += 1
+            heapq.heappush(heap, (self._kept[key].entries[0], self._pushed, key))
+
+    def _first_of(self, reason: Standing) -> tuple[Entry, list[Entry]]:
+        """Return the first entry of all requests that share a reason, and those of its request."""
+        sharing, kept, heap = self._by_reason[reason], self._kept, self._firsts.get(reason)
+        if heap is None or len(heap) > 2 * len(sharing) + _SPARE:
+            heap = self._firsts[reason] = [
+                (kept[key].entries[0], at - len(sharing), key) for at, key in enumerate(sharing)
+            ]
+            heapq.heapify(heap)
+        while True:
+            entry, number, key = heap[0]
+            if key not in sharing:
+                heapq.heappop(heap)
+                continue
+            entries = kept[key].entries
+            if entries[0] is entry:
+                return entry, entries
+            heapq.heapreplace(heap, (entries[0], number, key))
 
     def _doubt(self, key: Hashable) -> None:
         """Forget the reason that was last given for a request."""
@@ -237,6 +274,7 @@ class Requests(Shapes):
             if not sharing:
                 del self._by_reason[before]
                 self._fallen.pop(before, None)
+                self._firsts.pop(before, None)
 
     def is_alike(self, job: Job) -> bool:
         """Whether a job does not stand alone, and is tried in one partition; whether or not it is kept here."""
@@ -274,14 +312,39 @@ class Requests(Shapes):
 
     def lists(self) -> list[list[Entry]]:
         """Return those who stand alone, and all entries of each request of which somebody is to be asked."""
+        found = self._lists_awake()
+        for reason in self._fallen:
+            found += self._lists_of(reason)
+        return found
+
+    def _lists_awake(self) -> list[list[Entry]]:
+        """Return those lists beside those whose reason no longer stands."""
         if self._reasons:
             self._look_at_reasons()
-        found = [self.apart]
-        found += [shape.entries for shape in self._awake.values()]
+        return [self.apart, *[shape.entries for shape in self._awake.values()]]
+
+    def _lists_of(self, reason: Standing) -> list[list[Entry]]:
+        """Return the entries of each request that shares a reason."""
         kept = self._kept
+        return [kept[key].entries for key in self._by_reason.get(reason, ())]
+
+    def heads(self, after: Entry | None) -> Heads:
+        """Return who is tried next, of those behind an entry in the queue; None: of all.
+
+        Of requests that share a reason which no longer stands, the first one often takes all that has come free. So
+        the others are not looked at before it was asked, where nobody hears why jobs wait.
+        """
+        if not self._unheard:
+            return Heads(self.lists(), after)
+        lists = self._lists_awake()
+        groups: list[_Group] = []
         for reason in self._fallen:
-            found += [kept[key].entries for key in self._by_reason[reason]]
-        return found
+            entry, listed = self._first_of(reason)
+            if after is None or entry > after:
+                groups.append((entry, listed, functools.partial(self._lists_of, reason)))
+            else:
+                lists += self._lists_of(reason)
+        return Heads(lists, after, groups)
 
     def _look_at_reasons(self) -> None:
         """Let those be asked again for whom no reason stands any more, and those rest for whom one does again."""
@@ -290,6 +353,7 @@ class Requests(Shapes):
             self._reasons.clear()
             self._by_reason.clear()
             self._fallen.clear()
+            self._firsts.clear()
             self._awake.update(self._kept)
             return
         for reason in turned:
@@ -318,25 +382,58 @@ def hashable(value: Any) -> Hashable:
 class Heads:
     """Who is tried next: the first of each list, or whoever stands behind the last one that was tried of it."""
 
-    def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
-        """Begin behind an entry in the queue; None: at its head."""
+    def __init__(
+        self, lists: Sequence[list[Entry]], after: Entry | None, groups: Sequence[_Group] = ()
+    ) -> None:
+        """Begin behind an entry in the queue; None: at its head.
+
+        :param groups: lists of which one holds the first entry, which stands behind that one in the queue. The others
+            are looked at once somebody asks who comes after it.
+        """
         if after is None:
             heads = [(listed[0], listed) for listed in lists if listed]
         else:
             places = [(bisect.bisect_right(listed, after), listed) for listed in lists]
             heads = [(listed[at], listed) for at, listed in places if at < len(listed)]
+        self._after = after
+        self._groups = {id(listed): others for _, listed, others in groups}
+        """By the list with the first entry: all of them."""
+        heads += [(entry, listed) for entry, listed, _ in groups]
         heapq.heapify(heads)
         self._heads = heads
+        self._last: list[Entry] | None = None
+        """The list whose entry was returned last, if it is that of a group."""
 
     def next(self) -> tuple[Entry, list[Entry]] | None:
         """Return the first entry with its list; None: there is none."""
-        return heapq.heappop(self._heads) if self._heads else None
+        if self._last is not None:
+            self._look_at_others(self._last)
+        if not self._heads:
+            return None
+        entry, listed = heapq.heappop(self._heads)
+        if id(listed) in self._groups:
+            self._last = listed
+        return entry, listed
+
+    def _look_at_others(self, first: list[Entry]) -> None:
+        self._last = None
+        for listed in self._groups.pop(id(first))():
+            if listed is not first:
+                self.go_on(listed, self._after)
 
     def go_on(self, listed: list[Entry], after: Entry | None) -> None:
         """Have whoever stands behind an entry in its list tried."""
         at = 0 if after is None else bisect.bisect_right(listed, after)
         if at < len(listed):
             heapq.heappush(self._heads, (listed[at], listed))
+
+
+_Group = tuple[Entry, list[Entry], Callable[[], list[list[Entry]]]]
+"""The first entry of several lists, the list that it stands in, and what returns all of them."""
+_First = tuple[Entry, int, Hashable]
+"""The first entry of a request, a number that no other has, and the request."""
+_SPARE = 16
+"""So many more entries are kept in a heap than are needed before it is built anew."""
 
 
 __all__ = ["ASKED", "Heads", "Requests", "hashable"]
