@@ -18,7 +18,7 @@ import attrs
 from makeway import deprecated, errors, hookspecs, model
 
 PAGE = Path(__file__).with_name("model.md")
-SHARED: dict[str, str] = {"Job": "JobDraft", "JobSpec": "SpecDraft"}
+SHARED: dict[str, str] = {"Job": "JobDraft", "JobSpec": "SpecDraft", "Allocation": "AllocationDraft"}
 """Class -> the one whose fields it has."""
 GROUPS: dict[str, tuple[str, ...]] = {
     "What a hook is given": (

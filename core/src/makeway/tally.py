@@ -33,10 +33,24 @@ class Tally:
 
     def remove(self, nodes: NodeBits) -> None:
         """Count one job less on each of `nodes`; each has one or more."""
-        odd = self.odd
-        self.odd = self.any = odd ^ nodes
-        if self.digits:
-            self._borrow(nodes & ~odd)
+        digits = self.digits
+        self.odd = odd = self.odd ^ nodes
+        if not digits:
+            self.any = odd
+            return
+        borrowed = nodes & odd  # their numbers were even
+        if borrowed:
+            for at, digit in enumerate(digits):
+                digits[at] = digit ^ borrowed
+                borrowed &= ~digit
+                if not borrowed:
+                    break
+        gone = nodes & ~odd  # those of the others that have no digit left
+        for digit in digits:
+            if not gone:
+                return
+            gone &= ~digit
+        self.any &= ~gone
 
     def _carry(self, nodes: NodeBits) -> None:
         digits = self.digits
@@ -46,15 +60,3 @@ class Tally:
             if not nodes:
                 return
         digits.append(nodes)
-
-    def _borrow(self, nodes: NodeBits) -> None:
-        digits = self.digits
-        for at, digit in enumerate(digits):
-            if not nodes:
-                break
-            digits[at] = digit ^ nodes
-            nodes &= ~digit
-        left = self.odd
-        for digit in digits:
-            left |= digit
-        self.any = left

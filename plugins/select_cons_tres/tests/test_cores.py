@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 
 from makeway_select_cons_tres.assign import _packed
-from makeway_select_cons_tres.cores import cut
+from makeway_select_cons_tres.cores import Picker, Taste, cut
 from makeway_select_cons_tres.cpus import Shape
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import NodeNeed
@@ -306,3 +307,39 @@ def test_the_first_cores_that_provide_so_many_cpus(need: dict[str, Any], cpus: i
     """Step 1, two sockets of four cores: cores in excess of a limit per socket provide nothing."""
     shape = Shape(sockets=2, cores_per_socket=4, threads=1)
     assert cut(shape, shape.full, cpus, NodeNeed(unit=Unit.CORE, **need)) == cores
+
+
+def test_in_one_go_and_step_by_step() -> None:
+    """Where no socket has to have anything, cores are the same in one go, whatever is free and wanted."""
+    chance = Random(11)
+    some = 0
+    for _ in range(3_000):
+        shape = Shape(chance.choice((1, 2, 4, 8)), chance.choice((1, 4, 10)), chance.choice((1, 2, 4)))
+        need = NodeNeed(
+            unit=chance.choice((Unit.CORE, Unit.CPU)),
+            tasks_per_core=chance.choice((None, None, 1)),
+            threads_per_core=chance.choice((None, None, 1)),
+        )
+        taste = Taste(
+            need, False, chance.choice((None, 1, 3, 30)), chance.random() < 0.5, chance.choice((0, 2))
+        )
+        picker = Picker(taste, [shape], [0])
+        free = chance.getrandbits(shape.full.bit_length()) & chance.choice(
+            (shape.full, chance.getrandbits(80))
+        )
+        cpus = chance.choice((1, 2, 3, chance.randint(1, 90)))
+        found = picker.in_full(shape, free, cpus)
+        assert picker.by_number(shape, free, cpus) == found == picker.pick(0, free, cpus)
+        some += found is not None
+    assert some > 800
+
+
+def test_one_core_and_all_cores() -> None:
+    """One core is the lowest; all that are idle are taken as they are; a limit leaves the first ones."""
+    shape = Shape(2, 4, 1)
+    picker = Picker(Taste(NodeNeed(unit=Unit.CORE), False, None, False), [shape], [0])
+    assert picker.pick(0, 0b0110_1000, 1) == (1, 0b0000_1000)
+    assert picker.pick(0, 0b0110_1000, 3) == (3, 0b0110_1000)
+    assert picker.pick(0, 0b0110_1000, 4) is None
+    trims = Picker(Taste(NodeNeed(unit=Unit.CORE), False, 2, True), [shape], [0])
+    assert trims.pick(0, 0b0111_1000, 2) == (2, 0b0001_1000)

@@ -30,12 +30,14 @@ from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Par
 from makeway.model.commands import Commands
 from makeway.model.jobs import (
     Allocation,
+    AllocationDraft,
     Job,
     JobDraft,
     JobSpec,
     SpecDraft,
     Usage,
     UserSignal,
+    allotted,
     maker,
     submitted,
 )
@@ -73,6 +75,7 @@ __all__ = [
     "AdoptingGang",
     "AdoptingSelector",
     "Allocation",
+    "AllocationDraft",
     "Attempt",
     "Blocked",
     "Book",
@@ -133,6 +136,7 @@ __all__ = [
     "Vocabulary",
     "Window",
     "Witness",
+    "allotted",
     "maker",
     "submitted",
 ]

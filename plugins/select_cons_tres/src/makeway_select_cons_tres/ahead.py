@@ -7,7 +7,9 @@ others; `tests/test_ahead.py` holds one to the other.
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections.abc import Sequence
 
 import attrs
 
@@ -18,13 +20,13 @@ from makeway_select_cons_tres.assign import Found, Ground, assign
 from makeway_select_cons_tres.choose import Pool, choose
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.known import Known
+from makeway_select_cons_tres.lasting import Lasting, Release
 from makeway_select_cons_tres.one_node import on_node
 from makeway_select_cons_tres.request import ONE_ROW
 from makeway_select_cons_tres.steps import IDLE
 
 _MOST_NODES = 4096
 """On larger clusters counting for all nodes costs more than it saves."""
-_Release = tuple[Seconds, int, Job]
 
 
 @attrs.frozen
@@ -47,6 +49,11 @@ class Ahead:
         )
         self._several: dict[Kind, bool] = {}
         """Whether jobs of a kind that may want several nodes are counted for."""
+        self._view = view
+        self._asked: tuple[Kind | None, NodeBits] = (None, 0)
+        """About whom and which nodes was asked last."""
+        self.lasting: Lasting | None = None
+        """What was said then, as long as it holds; None: it is to be worked out, if it is asked."""
 
     def forecast(self, job: Job, nodes: NodeBits, view: ClusterView) -> Told | None:
         """Say when `job` could start on `nodes`; None: it takes more to say."""
@@ -64,7 +71,24 @@ class Ahead:
         books.sync()
         if books.any_overlaid or books.reserved_nodes:
             return None
-        return Told(self._on_one(kind, nodes, view) if alone else self._on_several(kind, nodes, view))
+        asked, self._asked = self._asked, (kind, nodes)
+        again = asked == self._asked and view is self._view
+        if again and self.lasting is not None and self.lasting.holds(view):
+            return Told(self.lasting.forecast)
+        self.lasting = None
+        on = self._on_one if alone else self._on_several
+        return Told(on(kind, nodes, view, again=again))
+
+    # ------------------------------------------------------------------------------- notices
+    def placed(self, job: Job) -> None:
+        """Take note of a start while a forecast holds."""
+        if self.lasting is not None and not self.lasting.placed(job, self._known.books):
+            self.lasting = None
+
+    def released(self, job: Job) -> None:
+        """Take note of an end while a forecast holds."""
+        if self.lasting is not None and not self.lasting.released(job, self._known.books):
+            self.lasting = None
 
     def _is_counted(self, kind: Kind) -> bool:
         """Whether each of several nodes serves that has CPUs and memory enough, whatever else is there."""
@@ -82,15 +106,18 @@ class Ahead:
         )
 
     # ------------------------------------------------------------------------------ one node
-    def _on_one(self, kind: Kind, nodes: NodeBits, view: ClusterView) -> Forecast | None:
-        """Follow each node by itself until one of them serves."""
+    def _on_one(self, kind: Kind, nodes: NodeBits, view: ClusterView, *, again: bool) -> Forecast | None:
+        """Follow each node by itself until one of them serves.
+
+        :param again: whether the same was asked before, and may well be asked once more.
+        """
         known, wish = self._known, kind.place_wish
         books, layout = known.books, known.layout
         assert wish is not None
         nodes = kind.choices[0].among(nodes)
-        index = known.idle.first(wish, nodes)
-        if index >= 0:
-            found = on_node(kind, index, books)
+        now = known.idle.first(wish, nodes)
+        if now >= 0:
+            found = on_node(kind, now, books)
             if found is not None:
                 return Forecast(at=view.now, nodes=found.nodes)
         nodes &= kind.able
@@ -115,21 +142,47 @@ class Ahead:
         if not serving:
             return None
         first = serving[0] if len(serving) == 1 else min(serving, key=lambda i: (layout.weight[i], i))
-        return Forecast(at=max(at, view.now), nodes=1 << first)
+        told = Forecast(at=max(at, view.now), nodes=1 << first)
+        if again and now < 0:
+            last = at, math.inf
+            gone = _up_to(last, view.releases())
+            self.lasting = Lasting(told, nodes, True, gone, last, free, left, cores, least)
+        return told
 
     # -------------------------------------------------------------------------- several nodes
-    def _on_several(self, kind: Kind, nodes: NodeBits, view: ClusterView) -> Forecast | None:
-        """Follow all nodes, and choose among those that serve whenever they may be enough."""
+    def _on_several(self, kind: Kind, nodes: NodeBits, view: ClusterView, *, again: bool) -> Forecast | None:
+        """Follow all nodes, and choose among those that serve whenever they may be enough.
+
+        :param again: as above.
+        """
         state = _Nodes(self._known, kind, nodes & kind.choices[0].nodes)
-        found = state.place() if state.are_enough() else None
+        first = not state.are_enough()
+        found = None if first else state.place()
         if found is not None:
             return Forecast(at=view.now, nodes=found.nodes)
-        for end, _, job in view.releases():
+        for end, index, job in view.releases():
             if state.release(job) and state.are_enough():
                 found = state.place()
                 if found is not None:
-                    return Forecast(at=max(end, view.now), nodes=found.nodes)
+                    told = Forecast(at=max(end, view.now), nodes=found.nodes)
+                    if again and first:
+                        last: tuple[Seconds, float] = (end, index)
+                        gone = _up_to(last, view.releases())
+                        self.lasting = Lasting(
+                            told, nodes, False, gone, last, *state.counts(), *state.needs()
+                        )
+                    return told
+                first = False
         return None
+
+
+def _up_to(last: tuple[Seconds, float], releases: Sequence[Release]) -> list[Release]:
+    """Return those whose deadline and index are no later than `last`."""
+    return list(releases[: bisect.bisect_right(releases, last, key=_deadline_and_index)])
+
+
+def _deadline_and_index(release: Release) -> tuple[Seconds, int]:
+    return release[:2]
 
 
 class _Nodes:
@@ -186,6 +239,19 @@ class _Nodes:
                 self._serving |= 1 << index
                 cpus[index] = now
         return True
+
+    def counts(self) -> tuple[list[int], list[int]]:
+        """Return idle cores and memory of each node, to be changed by whoever asks."""
+        free, left = self._known.idle.counts()
+        for index, cores in self._free.items():
+            free[index], left[index] = cores.bit_count(), self._left[index]
+        return free, left
+
+    def needs(self) -> tuple[int, int]:
+        """Return how many cores and how much memory a node has at least that serves."""
+        kind = self._kind
+        threads = max([shape.threads for shape in self._known.layout.shapes])
+        return -(-kind.wanted // threads), kind.least_memory
 
     def place(self) -> Found | None:
         """Return the place that the job would get; None: the nodes do not serve after all."""

@@ -42,6 +42,10 @@ class Picker:
         self._shapes = shapes
         self._shape_at = shape_at
         self._known: dict[tuple[int, CoreBits, int], tuple[int, CoreBits] | None] = {}
+        need = taste.need
+        self._by_number = not (taste.block or need.cpus_per_task > 1 or looks_at_sockets(need))
+        """Whether it is a matter of numbers which cores count, and one of each socket is taken in turn."""
+        self._by_cpu = need.unit is Unit.CPU
 
     def pick(self, node: int, free: CoreBits, cpus: int) -> tuple[int, CoreBits] | None:
         """Return the CPUs charged and the cores for `cpus` CPUs of a node; None if there are too few."""
@@ -55,6 +59,30 @@ class Picker:
             return answer
 
     def _pick(self, shape: Shape, free: CoreBits, cpus: int) -> tuple[int, CoreBits] | None:
+        return (self.by_number if self._by_number else self.in_full)(shape, free, cpus)
+
+    def by_number(self, shape: Shape, free: CoreBits, cpus: int) -> tuple[int, CoreBits] | None:
+        """Return the same as `in_full` where no socket has to have anything, in one go."""
+        taste = self._taste
+        threads, count = threads_for(shape, taste.need), free.bit_count()
+        wanted = -(-cpus // threads)
+        if taste.trims:
+            room = count * threads
+            if cpus == taste.for_memory:
+                room = cpus
+            elif taste.most is not None and taste.most < room:
+                room = taste.most
+            kept = -(-room // threads)
+            if kept < count:
+                free, count = first_n(free, kept), kept
+        if count < wanted:
+            return None
+        if count > wanted:
+            free = free & -free if wanted == 1 else _in_turn(shape.by_socket(free), wanted, None)
+        return (cpus if self._by_cpu else wanted * shape.threads), free
+
+    def in_full(self, shape: Shape, free: CoreBits, cpus: int) -> tuple[int, CoreBits] | None:
+        """Choose step by step, whatever the taste."""
         taste, need = self._taste, self._taste.need
         if taste.trims:
             free = cut(shape, free, self._room(shape, free, cpus), need)
@@ -150,7 +178,7 @@ def _block(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits:
 
 def _in_turn(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits:
     """Take one core of each socket in turn, the lowest that is free (step 3, cyclic)."""
-    left = [first_n(cores, most) if most is not None else cores for cores in sockets]
+    left = [first_n(cores, most) if most is not None else cores for cores in sockets if cores]
     taken = 0
     while wanted > 0:
         before = wanted

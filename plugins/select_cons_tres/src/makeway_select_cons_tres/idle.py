@@ -18,6 +18,7 @@ from makeway_select_cons_tres.kinds import Wish
 
 _MOST_LEVELS = 64
 _MOST_BOUNDS = 8
+_FEW = 8
 _MOST_LOOKS = 24
 """So many nodes are looked at for their memory before all that fit are worked out."""
 _UNBOUND = 1 << 60
@@ -46,8 +47,8 @@ class IdleCores:
         """Cores of the largest node."""
         self._bounds: dict[NodeBits, dict[int, list[int]]] = {}
         """By nodes and partition: for each number of cores, at most how much memory a node has left that has them."""
-        self._listed: list[list[int]] = []
-        """All of them."""
+        self._raised: dict[NodeBits, int] = {}
+        """Up to where in the books' history those about these nodes were raised: the others are once they are asked."""
 
     def first(self, wish: Wish, nodes: NodeBits, apart: NodeBits = 0) -> int:
         """Return the first of `nodes`, by weight and index, that has what is wished; -1: none has. `sync` before.
@@ -59,6 +60,8 @@ class IdleCores:
             self._follow()
         bounds = None
         if wish.spans and (reach := self._bounds.get(nodes)) is not None:
+            if self._raised[nodes] != self._seen:
+                self._raise(nodes, reach)
             bounds = reach.get(wish.partition)
             if bounds is not None and bounds[cores] < wish.memory:
                 return -1
@@ -66,12 +69,13 @@ class IdleCores:
         if level is None:
             level = self._level(cores)
         some = level & nodes & wish.able & ~apart
+        most = -1
         if some:
-            found = self._with_memory(wish, some)
+            found, most = self._with_memory(wish, some)
             if found >= 0:
                 return found
         if wish.spans and not apart:
-            self._lower(wish, nodes, bounds)
+            self._lower(wish, nodes, bounds, most if most > wish.too_small else wish.too_small)
         return -1
 
     def any(self, wish: Wish, nodes: NodeBits) -> bool:
@@ -92,23 +96,28 @@ class IdleCores:
             self._follow()
         return self._free.copy(), self._left.copy()
 
-    def _with_memory(self, wish: Wish, some: NodeBits) -> int:
-        """Return the first of `some`, all of which have the cores, that has the memory; -1: none has."""
-        books = self._books
-        layout, used, memory = books.layout, books.memory, wish.memory
-        room, looks = layout.memory, _MOST_LOOKS
-        for group in layout.by_weight:
+    def _with_memory(self, wish: Wish, some: NodeBits) -> tuple[int, int]:
+        """Return the first of `some`, all of which have the cores, that has the memory; -1: none has.
+
+        :returns: with the most memory that any of them has left, or may have, if none has enough.
+        """
+        books, lefts, memory = self._books, self._left, wish.memory
+        looks, most = _MOST_LOOKS, 0
+        for group in books.layout.by_weight:
             left = some & group
             while left:
                 lowest = left & -left
                 index = lowest.bit_length() - 1
-                if not memory or room[index] - used[index] >= memory:
-                    return index
+                has = lefts[index]
+                if not memory or has >= memory:
+                    return index, has
+                if has > most:
+                    most = has
                 looks -= 1
                 if not looks:
-                    return self._among_all(wish, some)
+                    return self._among_all(wish, some), memory - 1
                 left ^= lowest
-        return -1
+        return -1, most
 
     def _among_all(self, wish: Wish, some: NodeBits) -> int:
         fit = some & self._fitting.nodes(wish.kind)
@@ -128,13 +137,14 @@ class IdleCores:
         return nodes
 
     # ----------------------------------------------------------------------------- what is out of reach
-    def _lower(self, wish: Wish, nodes: NodeBits, bounds: list[int] | None) -> None:
-        """Remember that no node has what is wished."""
+    def _lower(self, wish: Wish, nodes: NodeBits, bounds: list[int] | None, left: int) -> None:
+        """Remember that no node has what is wished.
+
+        :param left: at most so much memory has any that has the cores.
+        """
         if bounds is None:
             reach = self.reach(nodes)
             bounds = reach[wish.partition] = [_UNBOUND] * (self._most + 2)
-            self._listed.append(bounds)
-        left = wish.memory - 1
         for at in range(wish.cores, len(bounds)):
             if bounds[at] <= left:
                 break
@@ -151,10 +161,29 @@ class IdleCores:
         found = self._bounds.get(nodes)
         if found is None:
             if len(self._bounds) >= _MOST_BOUNDS:  # those about most nodes are asked for again and again
-                del self._bounds[min(self._bounds, key=int.bit_count)]
-                self._listed = [bounds for reach in self._bounds.values() for bounds in reach.values()]
+                least = min(self._bounds, key=int.bit_count)
+                del self._bounds[least], self._raised[least]
             found = self._bounds[nodes] = {}
+            self._raised[nodes] = self._seen
+        elif self._raised[nodes] != self._seen:
+            self._raise(nodes, found)
         return found
+
+    def _raise(self, nodes: NodeBits, reach: dict[int, list[int]]) -> None:
+        """Raise bounds to what the nodes have that were touched since they were asked about."""
+        free, lefts, raised = self._free, self._left, self._raised[nodes]
+        self._raised[nodes] = self._seen
+        if not reach:
+            return
+        touched = self._books.history[raised:]
+        for node in touched if len(touched) < _FEW else set(touched):
+            if nodes >> node & 1:
+                left = max(lefts[node], 0)
+                for bounds in reach.values():
+                    at = free[node]
+                    while at >= 0 and bounds[at] < left:
+                        bounds[at] = left
+                        at -= 1
 
     def _follow(self) -> None:
         """Look again at the nodes that were touched."""
@@ -164,7 +193,7 @@ class IdleCores:
             return
         free, busy, sizes = self._free, books.busy, books.layout.core_count
         levels, steps, below = self._levels, self._steps, self._below
-        room, used, lefts, listed = books.layout.memory, books.memory, self._left, self._listed
+        room, used, lefts = books.layout.memory, books.memory, self._left
         history, seen = books.history, self._seen
         self._seen = len(history)
         for node in history[seen:]:
@@ -178,12 +207,7 @@ class IdleCores:
                 else:
                     for step in steps[below[before] : below[now]]:
                         levels[step] ^= bit
-            lefts[node] = left = room[node] - used[node]
-            for bounds in listed:
-                at = now
-                while at >= 0 and bounds[at] < left:
-                    bounds[at] = left
-                    at -= 1
+            lefts[node] = room[node] - used[node]
 
     def _begin(self) -> None:
         books = self._books
@@ -195,7 +219,7 @@ class IdleCores:
         self._levels.clear()
         self._count_steps()
         self._bounds.clear()
-        self._listed.clear()
+        self._raised.clear()
 
     def _count_steps(self) -> None:
         """Note for each number of cores how many of the levels ask for no more."""

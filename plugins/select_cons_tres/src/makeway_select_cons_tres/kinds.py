@@ -31,6 +31,8 @@ class Wish:
     """Nodes of its partition that could serve it if they were idle."""
     spans: bool
     """Whether these are all nodes of the partition that have so many cores and so much memory."""
+    too_small: int = -1
+    """The most memory that a node of the partition has which has so many cores, and not so much memory; -1: none is."""
     seen_on: int = -1
     """A node that had what is wished when that was last looked at; -1: none did."""
 

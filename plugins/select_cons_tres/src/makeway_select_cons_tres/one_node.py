@@ -109,9 +109,11 @@ def wish_of(kind: Kind, layout: Layout) -> Wish | None:
     )
     memory = kind.least_memory
     sizes, room = layout.core_count, layout.memory
-    large = bitmap.of([at for at in range(layout.size) if sizes[at] >= cores and room[at] >= memory])
+    wide = [at for at in range(layout.size) if sizes[at] >= cores]
+    large = bitmap.of([at for at in wide if room[at] >= memory])
     spans = able == request.partition.nodes & large
-    return Wish(kind, request.partition.index, cores, memory, able, spans)
+    too_small = max([room[at] for at in wide if room[at] < memory], default=-1)
+    return Wish(kind, request.partition.index, cores, memory, able, spans, too_small)
 
 
 def within(wish: Wish, nodes: NodeBits) -> Wish:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import Allocation, Blocked, ClusterView, Job, Placement
+from makeway.model import NOTHING, AllocationDraft, Blocked, ClusterView, Job, Placement, allotted
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.idle import Wish
 from makeway_select_cons_tres.kinds import Kind
@@ -62,20 +62,20 @@ class Prompt:
             return None
         cpus, cores = picked
         layout, request = self._known.layout, kind.request
-        place = Placement(
-            allocation=Allocation(
-                nodes=1 << index,
-                node_indices=(index,),
-                cpus=(cpus,),
-                cores=None if cores == layout.full[index] else (cores,),
-                memory_mb=(request.memory_per_node,)
-                if layout.track_memory and request.memory_per_node
-                else None,
-                shared=request.shares,
-                marks=MARKS[request.mark, request.sharing],
-            ),
-            why=IDLE,
+        memory = request.memory_per_node
+        held = AllocationDraft(  # in the order of its fields
+            1 << index,
+            (index,),
+            (cpus,),
+            None if cores == layout.full[index] else (cores,),
+            (memory,) if layout.track_memory and memory else None,
+            NOTHING,
+            NOTHING,
+            NOTHING,
+            request.shares,
+            MARKS[request.mark, request.sharing],
         )
+        place = Placement(allocation=allotted(held), why=IDLE)
         if len(self._places) >= _MOST_PLACES:
             self._places.clear()
         self._places[key] = place

@@ -61,6 +61,8 @@ class ConsSelector(Known):
         """Charge a job that started."""
         self.kind_of.pop(job.id, None)
         charge(self.books, job)
+        if self._ahead.lasting is not None:
+            self._ahead.placed(job)
         if self._staying:
             self._started.append(job)
             if len(self._started) > _MOST_STARTED:
@@ -68,6 +70,8 @@ class ConsSelector(Known):
 
     def released(self, job: Job) -> None:
         """Take back what a job held."""
+        if self._ahead.lasting is not None:
+            self._ahead.released(job)
         discharge(self.books, job)
         for staying in self._staying.values():
             if job.id in staying.there:
@@ -75,11 +79,13 @@ class ConsSelector(Known):
 
     def suspended(self, job: Job) -> None:
         """Take note of a suspension: only a person's frees anything."""
+        self._ahead.lasting = None
         self.books.suspend(job)
         self._staying.clear()
 
     def resumed(self, job: Job) -> None:
         """Take note that a job continues."""
+        self._ahead.lasting = None
         self.books.resume(job)
         self._staying.clear()
 
@@ -111,6 +117,7 @@ class ConsSelector(Known):
     def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""
         del view
+        self._ahead.lasting = None
         adoption.fill(self.books, active, memory)
 
     # ------------------------------------------------------------------------------ asking
