@@ -389,7 +389,7 @@ def test_at_the_door_whole_nodes_count_as_what_was_asked_for() -> None:
 def test_a_limit_before_nodes_comes_before_what_no_cluster_has() -> None:
     """As recorded: 8 CPUs of one node of 4 are refused at once, or once the limit on jobs lets the job be tried."""
     config = site({"q": {"MaxJobsPU": 1}})
-    wide = {"min_nodes": 1, "max_nodes": 1, "qos": "q"}
+    wide: dict[str, Any] = {"min_nodes": 1, "max_nodes": 1, "qos": "q"}
     run = play(config, job("runs", qos="q"), job("waits", cpus=8, submit_at=2, **wide), until=5)
     assert (refused(run), reasons(run)) == ({}, {"waits": "QOSMaxJobsPerUserLimit"})
     run = play(config, job("runs", qos="q"), job("waits", cpus=8, submit_at=2, **wide), until=20)
