@@ -20,8 +20,9 @@ from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, Sched
 from makeway.model import GangOrder, GangVerb, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
+from makeway_engine.entries import Entry
 from makeway_engine.schedulers import Schedulers
-from makeway_engine.schedulers.requests import Requests
+from makeway_engine.schedulers.requests import Heads, Requests
 from makeway_lsf_queue import gaps, judging, vain
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
@@ -269,11 +270,11 @@ def _end(config: Config, jobs: list[JobSpec]) -> list[Any]:
 def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons are then worked out in the end; whoever rests is one for whom `in_vain` has a reason."""
     rested = left = 0
-    lists = Requests.lists
+    heads = Requests.heads
 
-    def checked(self: Requests) -> list[Any]:
+    def checked(self: Requests, after: Entry | None) -> Heads:
         nonlocal rested
-        found = lists(self)
+        found = heads(self, after)
         for key, reason in self._reasons.items():
             if self.unheard and reason.stands:
                 rested += 1
@@ -281,7 +282,7 @@ def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(Requests, "many", 2)
-    monkeypatch.setattr(Requests, "lists", checked)
+    monkeypatch.setattr(Requests, "heads", checked)
     for seed in range(30):
         chance = Random(2000 + seed)
         config, jobs = _site(chance), _jobs(chance, 60)

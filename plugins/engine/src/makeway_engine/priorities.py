@@ -54,8 +54,11 @@ class Priorities:
         self.by_turn = plain is None and self.prioritizer is None
         """Whether each job gets a priority one lower than the last one's."""
         self.lowest = _FIRST
-        self._array: str | None = None
-        """The array whose tasks are being submitted: they share one number."""
+        self._array: tuple[str, int] | None = None
+        """The array whose tasks are being submitted, and `lowest` since then.
+
+        Tasks that nobody comes between share a number (slurm-priority-and-limits 8 no. 3).
+        """
         self.given: set[str] = set()
         """Jobs whose priority was given with the job or by a person: it is not worked out anew."""
         self.steady_until: Seconds | None = None
@@ -105,9 +108,9 @@ class Priorities:
         if self._plain is not None:
             return self._by_place(job)
         array = job.spec.array_id
-        if array is None or array != self._array:  # tasks share one (slurm-priority-and-limits 8 no. 3)
+        if array is None or self._array != (array, self.lowest):
             self.lowest -= 1
-            self._array = array
+            self._array = (array, self.lowest) if array is not None else None
         return self.lowest + 1 - job.spec.nice
 
     def _by_place(self, job: Job) -> int:
@@ -367,12 +370,14 @@ class Priorities:
         """Return what a look at the jobs does not tell, for `take_over`."""
         return {
             "lowest_priority": self.lowest,
-            **({"array": self._array} if self._array is not None else {}),
+            **(
+                {"array": self._array[0]} if self._array is not None and self._array[1] == self.lowest else {}
+            ),
             "given_priority": sorted(self.given & self._ledger.jobs.keys()),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self.lowest = memory["lowest_priority"]
-        self._array = memory.get("array")
+        self._array = (memory["array"], self.lowest) if "array" in memory else None
         self.given = set(memory.get("given_priority", ()))
