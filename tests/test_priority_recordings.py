@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from makeway.errors import ConfigError
 from makeway_slurm.recordings.priority.judge import verdict
 from makeway_slurm.recordings.priority.recording import parse
 from makeway_verify.command import verify
@@ -59,6 +60,22 @@ def test_a_broken_recording(tmp_path: Path) -> None:
     assert done.exit_code
     assert "one.json" in text
     assert "not valid JSON" in text
+
+
+@pytest.mark.parametrize(("told", "status"), [("Partition_Limit", 0), ("00:06:00", 1)])
+def test_a_time_limit_that_was_recorded(tmp_path: Path, told: str, status: int) -> None:
+    """It is compared, unless it is still that of the partition."""
+    before = (FOLDER / "limit_tres.json").read_text(encoding="utf-8")
+    (tmp_path / "one.json").write_text(before.replace('"00:05:00"', f'"{told}"'), encoding="utf-8")
+    found, text = judged(tmp_path / "one.json")
+    assert found == status, text
+
+
+def test_a_time_limit_that_is_none() -> None:
+    """It is named with its place."""
+    before = (FOLDER / "limit_tres.json").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"jobs\.\w+\.last\.TimeLimit: got 'soon'; expected a time"):
+        parse(before.replace('"00:05:00"', '"soon"'), "one.json")
 
 
 def test_commands_that_were_recorded_as_text() -> None:

@@ -32,7 +32,7 @@ Table = dict[str, Any]
 Differs = Callable[[Table], bool]
 
 
-def record(table: Table, folder: Path) -> tuple[Path, Path]:
+def record(table: Table, folder: Path, runner: Path = RUNNER) -> tuple[Path, Path]:
     """Play a scenario on a real Slurm; return the files of scenario and recording.
 
     :raises RuntimeError: the runner failed, twice.
@@ -40,17 +40,14 @@ def record(table: Table, folder: Path) -> tuple[Path, Path]:
     path = folder / f"{table['name']}.toml"
     path.write_text(random_scenarios.write(table), encoding="utf-8")
     result = path.with_suffix(".json")
+    command = [sys.executable, str(runner), str(path), "-o", str(result)]
+    told = ""
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, str(RUNNER), str(path), "-o", str(result)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode == 0:
             return path, result
-    raise RuntimeError(f"{path.name}: {done.stderr.strip()}")
+        told = done.stderr.strip()
+    raise RuntimeError(f"{path.name}: {told[-500:]}")
 
 
 def judge(table: Table, folder: Path) -> Verdict:
@@ -131,7 +128,8 @@ def _reduce_into(folder: Path, table: Table, plays: int) -> None:
             path.unlink()
 
 
-def _seeds(text: str) -> range:
+def seeds(text: str) -> range:
+    """Read ``1-100`` or ``7``."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
@@ -167,7 +165,7 @@ def main() -> int:
     """Return 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--seeds", type=_seeds, default=range(1, 101))
+    parser.add_argument("--seeds", type=seeds, default=range(1, 101))
     parser.add_argument("--exotic", action="store_true")
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument(

@@ -14,12 +14,11 @@ import concurrent.futures
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import fuzz
 import random_priorities
-import random_scenarios
 
 from makeway_slurm.recordings.priority.judge import verdict
 from makeway_verify.verdicts import Difference, Outcome, Verdict
@@ -27,37 +26,19 @@ from makeway_verify.verdicts import Difference, Outcome, Verdict
 RUNNER = Path(__file__).parent / "run_priority.py"
 _OF_TABLES = ("sprio ", "sshare ")
 
-Table = dict[str, Any]
 
-
-def record(table: Table, folder: Path) -> Path:
-    """Play a scenario on a real Slurm; return the file of the recording.
-
-    :raises RuntimeError: the runner failed, twice.
-    """
-    path = folder / f"{table['name']}.toml"
-    path.write_text(random_scenarios.write(table), encoding="utf-8")
-    result = path.with_suffix(".json")
-    command = [sys.executable, str(RUNNER), str(path), "-o", str(result)]
-    told = ""
-    for _ in range(2):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        if done.returncode == 0:
-            return result
-        told = done.stderr.strip()
-    raise RuntimeError(f"{path.name}: {told[-500:]}")
-
-
-def judge(table: Table, folder: Path, *, tables: bool) -> tuple[Verdict, list[Difference]]:
+def judge(table: fuzz.Table, folder: Path, *, tables: bool) -> tuple[Verdict, list[Difference]]:
     """Play a scenario, once more if the replay differs; return what counts of the run that differs less."""
     result = folder / f"{table['name']}.json"
     played = result.exists()
-    first = _judged(result if played else record(table, folder), tables=tables)
+    first = _judged(result if played else fuzz.record(table, folder, RUNNER)[1], tables=tables)
     if played or not first[1]:
         return first
     again = folder / "again"
     again.mkdir(exist_ok=True)
-    return min(first, _judged(record(table, again), tables=tables), key=lambda told: len(told[1]))
+    return min(
+        first, _judged(fuzz.record(table, again, RUNNER)[1], tables=tables), key=lambda told: len(told[1])
+    )
 
 
 def _judged(result: Path, *, tables: bool) -> tuple[Verdict, list[Difference]]:
@@ -70,16 +51,11 @@ def _judged(result: Path, *, tables: bool) -> tuple[Verdict, list[Difference]]:
     return found, counting
 
 
-def _seeds(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
-
-
 def main() -> int:
     """Return 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--seeds", type=_seeds, default=range(1, 101))
+    parser.add_argument("--seeds", type=fuzz.seeds, default=range(1, 101))
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()

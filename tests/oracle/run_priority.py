@@ -6,17 +6,13 @@
 A scenario is what a recording in ../priority holds as its own.  The cluster (ports, daemons, database, clean-up) is
 that of run_oracle.py.  Jobs really sleep; the clock is real, so offsets are good to about a second.
 """
-import argparse
 import grp
-import json
 import os
 import pwd
 import re
-import signal
 import subprocess
 import sys
 import time
-import tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -279,50 +275,14 @@ class Play:
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("scenario")
-    ap.add_argument("-o", "--output", required=True)
+    ap = base.arguments(__doc__)
     ap.add_argument("--base-port", type=int, default=23000, help="first of 960 ports the clusters may use")
-    ap.add_argument("--slurm-prefix", default=os.environ.get("SLURM_PREFIX"), metavar="DIR")
-    ap.add_argument("--keep-log")
-    ap.add_argument("-v", "--verbose", action="store_true")
     a = ap.parse_args()
-    base.VERBOSE = a.verbose
     base.BASE_PORT, base.SLOTS = a.base_port, 16
     base.SLOT_DIR = os.path.join(base.tempfile.gettempdir(), base.PREFIX + f"slots-{a.base_port}")
-    with open(a.scenario, "rb") as f:
-        scn = tomllib.load(f)
-    scn.setdefault("name", os.path.splitext(os.path.basename(a.scenario))[0])
     os.environ["TZ"] = "UTC"
     time.tzset()
-    base.become_subreaper()
-
-    def bye(signum, frame):
-        raise SystemExit(128 + signum)
-    for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(s, bye)
-    base.hurry()
-    base.sweep()
-    c, rc = Cluster(scn, a.slurm_prefix), 0
-    try:
-        c.start()
-        base.log("cluster up")
-        res = Play(scn, c).go()
-        with open(a.output + ".part", "w") as f:
-            json.dump(res, f, indent=1)
-            f.write("\n")
-        os.replace(a.output + ".part", a.output)
-    except base.Failure as e:
-        print(f"{scn['name']}: {e}", file=sys.stderr)
-        rc = 1
-    finally:
-        if a.keep_log:
-            try:
-                base.shutil.copy(c.p("log", "slurmctld.log"), a.keep_log)
-            except OSError:
-                pass
-        c.stop()
-    return rc
+    return base.perform(a, Cluster, Play)
 
 
 if __name__ == "__main__":

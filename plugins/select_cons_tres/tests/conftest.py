@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pytest
 
 from makeway import bitmap
-from makeway.model import Job, JobState
+from makeway.bitmap import NodeBits
+from makeway.config import Config
+from makeway.model import ClusterView, Forecast, Job, JobState, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Cleaned, Command, Event, Finished, Kill, Submitted
 from makeway_engine.engine import Engine
+from makeway_select_cons_tres.attempt import ConsAttempt
+from makeway_select_cons_tres.forecast import forecast
+from makeway_select_cons_tres.selector import ConsSelector
 from makeway_slurm.readers.sbatch_args import parse_sbatch
-from makeway_testing.builders import Machine, Settings, build_cluster, config
+from makeway_testing.builders import Machine, Settings, build_cluster, cluster, config, node, tiers
 
+_PARAMETERS = ("CR_Core_Memory", "CR_Core", "CR_CPU_Memory", "CR_Socket_Memory")
 _SHORT = {JobState.RUNNING: "R", JobState.SUSPENDED: "S", JobState.PENDING: "PD"}
 
 
@@ -119,3 +126,63 @@ def _ranges(cores: int) -> str:
 def stage() -> Callable[..., Stage]:
     """Build a stage: nodes, then settings as `makeway_testing.builders.config` takes them."""
     return Stage
+
+
+@pytest.fixture
+def drawn_site() -> Callable[..., Config]:
+    """Return what draws seven nodes, some alike and some not, under EASY; with preemption or none.
+
+    It takes a seed, and of how many CPUs nodes may be.
+    """
+
+    def draw(seed: int, sizes: Sequence[int]) -> Config:
+        chance = Random(seed)
+        alike = chance.random() < 0.4
+        nodes = [
+            node(
+                f"n{at}",
+                cpus=4 if alike else chance.choice(sizes),
+                memory_mb=8_000,
+                weight=1 if alike else chance.choice((1, 2)),
+                features=("fast",) if at % 2 else (),
+            )
+            for at in range(7)
+        ]
+        preempt = chance.choice(("preempt/none", "preempt/partition_prio"))
+        settings = {
+            "select": "select/cons_tres",
+            "select_parameters": _PARAMETERS[seed % len(_PARAMETERS)],
+            "scheduler": "easy",
+            "preempt": preempt,
+            "preempt_mode": chance.choice(("requeue", "cancel")) if preempt != "preempt/none" else "off",
+            "clockwork": "ideal",
+            "partitions": tiers(low=1, hi=2),
+        }
+        return config(cluster(nodes), settings)
+
+    return draw
+
+
+@pytest.fixture
+def each_forecast(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Hold each forecast to one that is worked out anew; whoever is put in is told of those without preemption."""
+    told: list[Any] = []
+    said = ConsSelector.forecast
+
+    def checked(
+        self: ConsSelector,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        removable: Sequence[tuple[Job, PreemptMode]],
+    ) -> Forecast | None:
+        found = said(self, job, nodes, view, removable)
+        planning = view.rule("forecast_beside_running")
+        assert found == forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
+        if not removable and found is not None:
+            for tell in told:
+                tell(self, job, nodes, view, found)
+        return found
+
+    monkeypatch.setattr(ConsSelector, "forecast", checked)
+    return told

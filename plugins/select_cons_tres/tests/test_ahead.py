@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -10,43 +10,11 @@ import pytest
 
 from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.model import ClusterView, Exclusive, Forecast, Job, JobSpec, PreemptMode
+from makeway.model import ClusterView, Exclusive, Forecast, Job, JobSpec
 from makeway_select_cons_tres.ahead import Ahead
-from makeway_select_cons_tres.attempt import ConsAttempt
-from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.selector import ConsSelector
-from makeway_testing import builders, replay_table
-from makeway_testing.builders import cluster, node
-
-PARAMETERS = ("CR_Core_Memory", "CR_Core", "CR_CPU_Memory", "CR_Socket_Memory")
-
-
-def site(seed: int) -> Config:
-    """Return seven nodes, some alike and some not, under EASY."""
-    chance = Random(seed)
-    alike = chance.random() < 0.4
-    nodes = [
-        node(
-            f"n{at}",
-            cpus=4 if alike else chance.choice((2, 4, 8)),
-            memory_mb=8_000,
-            weight=1 if alike else chance.choice((1, 2)),
-            features=("fast",) if at % 2 else (),
-        )
-        for at in range(7)
-    ]
-    settings = {
-        "select": "select/cons_tres",
-        "select_parameters": PARAMETERS[seed % 4],
-        "scheduler": "easy",
-        "preempt": chance.choice(("preempt/none", "preempt/none", "preempt/partition_prio")),
-        "preempt_mode": "off",
-        "clockwork": "ideal",
-    }
-    if settings["preempt"] != "preempt/none":
-        settings["preempt_mode"] = chance.choice(("requeue", "cancel"))
-    partitions = builders.tiers(low=1, hi=2)
-    return builders.config(cluster(nodes), {**settings, "partitions": partitions})
+from makeway_testing import replay_table
+from makeway_testing.builders import cluster
 
 
 def jobs(seed: int) -> list[JobSpec]:
@@ -91,28 +59,19 @@ def jobs(seed: int) -> list[JobSpec]:
     return sorted(drawn, key=lambda spec: spec.submit_at)
 
 
-def test_counting_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_comes_to_the_same(each_forecast: list[Any], drawn_site: Callable[..., Config]) -> None:
     """The same instant and the same nodes, for jobs of one node and of several."""
     seen = {False: 0, True: 0}
-    said = ConsSelector.forecast
 
-    def checked(
-        self: ConsSelector,
-        job: Job,
-        nodes: NodeBits,
-        view: ClusterView,
-        removable: Sequence[tuple[Job, PreemptMode]],
-    ) -> Forecast | None:
-        found = said(self, job, nodes, view, removable)
-        planning = view.rule("forecast_beside_running")
-        assert found == forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
-        if not removable and self._ahead.forecast(job, nodes, view) is not None and found is not None:
+    def counted(
+        selector: ConsSelector, job: Job, nodes: NodeBits, view: ClusterView, found: Forecast
+    ) -> None:
+        if selector._ahead.forecast(job, nodes, view) is not None:
             seen[job.size > 1] += found.at > view.now
-        return found
 
-    monkeypatch.setattr(ConsSelector, "forecast", checked)
+    each_forecast.append(counted)
     for seed in range(40):
-        replay_table(jobs(seed), config=site(seed))
+        replay_table(jobs(seed), config=drawn_site(seed, (2, 4, 8)))
     assert min(seen.values()) > 100
 
 

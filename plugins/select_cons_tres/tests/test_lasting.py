@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
-from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.model import ClusterView, Exclusive, Forecast, Job, JobSpec, PreemptMode
+from makeway.model import ClusterView, Exclusive, Forecast, JobSpec
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.lasting import Lasting
-from makeway_select_cons_tres.selector import ConsSelector
-from makeway_testing import builders, replay_table
-from makeway_testing.builders import cluster, node
+from makeway_testing import replay_table
+from makeway_testing.builders import cluster
 
-PARAMETERS = ("CR_Core_Memory", "CR_Core", "CR_CPU_Memory", "CR_Socket_Memory")
 COUNT = 120
-
-
-def site(seed: int) -> Config:
-    """Return seven nodes, some alike and some not, under EASY; with preemption, grace times and suspension or none."""
-    chance = Random(seed)
-    alike = chance.random() < 0.4
-    nodes = [
-        node(
-            f"n{at}",
-            cpus=4 if alike else chance.choice((4, 8, 8, 16)),
-            memory_mb=8_000,
-            weight=1 if alike else chance.choice((1, 2)),
-        )
-        for at in range(7)
-    ]
-    settings = {
-        "select": "select/cons_tres",
-        "select_parameters": PARAMETERS[seed % 4],
-        "scheduler": "easy",
-        "preempt": chance.choice(("preempt/none", "preempt/partition_prio")),
-        "preempt_mode": "off",
-        "clockwork": "ideal",
-    }
-    if settings["preempt"] != "preempt/none":
-        settings["preempt_mode"] = chance.choice(("requeue", "cancel"))
-    partitions = builders.tiers(low=1, hi=2)
-    return builders.config(cluster(nodes), {**settings, "partitions": partitions})
 
 
 def jobs(chance: Random) -> list[JobSpec]:
@@ -99,33 +69,27 @@ def commands(chance: Random) -> str:
     return "\n".join(lines)
 
 
-def test_what_lasts_is_what_would_be_said_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("each_forecast")
+def test_what_lasts_is_what_would_be_said_anew(
+    monkeypatch: pytest.MonkeyPatch, drawn_site: Callable[..., Config]
+) -> None:
     """Whatever starts, ends, is displaced, suspended or given another limit; for jobs of one node and of several."""
     held = {True: 0, False: 0}
-    said, holds = ConsSelector.forecast, Lasting.holds
-
-    def checked(
-        self: ConsSelector,
-        job: Job,
-        nodes: NodeBits,
-        view: ClusterView,
-        removable: Sequence[tuple[Job, PreemptMode]],
-    ) -> Forecast | None:
-        found = said(self, job, nodes, view, removable)
-        planning = view.rule("forecast_beside_running")
-        assert found == forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
-        return found
+    holds = Lasting.holds
 
     def counted(self: Lasting, view: ClusterView) -> bool:
         still = holds(self, view)
         held[self.alone] += still
         return still
 
-    monkeypatch.setattr(ConsSelector, "forecast", checked)
     monkeypatch.setattr(Lasting, "holds", counted)
     for seed in range(50):
         chance = Random(f"lasting {seed}")
-        replay_table(jobs(chance), config=site(seed), commands=commands(chance) if seed % 2 else "")
+        replay_table(
+            jobs(chance),
+            config=drawn_site(seed, (4, 8, 8, 16)),
+            commands=commands(chance) if seed % 2 else "",
+        )
     assert min(held.values()) > 50
 
 

@@ -105,7 +105,8 @@ def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
         if found is None:
             continue
         if each.kind in (Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR):
-            before.append(attrs.evolve(found, before_nodes=True))
+            assert found.before_nodes
+            before.append(found)
         elif each.name == "node" and each.kind in (Kind.TRES, Kind.JOB_TRES) and job.size > each.most:
             hopeless.append(found)
         else:

@@ -9,13 +9,12 @@ from collections.abc import Callable
 
 from makeway.bitmap import NodeBits
 from makeway.model import Job, Seconds
+from makeway_engine.express_gate import LetIn
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.ledger import Ledger
 from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.transitions import Transitions
-
-LetIn = Callable[[Job | None], Seconds]
 
 
 class ContestPasses:
@@ -74,4 +73,4 @@ class ContestPasses:
         return sure and contest.is_sure
 
 
-__all__ = ["ContestPasses", "LetIn"]
+__all__ = ["ContestPasses"]

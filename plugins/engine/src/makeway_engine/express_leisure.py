@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from makeway.model import Job, JobSpec, Partition, Placement, Qos, Seconds
+from makeway.model import Job, Partition, Placement, Seconds
 from makeway.worlds.events import Action, Event, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Entry
 from makeway_engine.express import Express, comes_plainly, counts_nodes, is_simple
-from makeway_engine.express_contest import ContestPasses, LetIn
+from makeway_engine.express_contest import ContestPasses
+from makeway_engine.express_gate import LetIn
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.ledger import put_field
@@ -24,7 +25,6 @@ from makeway_engine.patience import Patience
 from makeway_engine.rhythm import Rhythm
 from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.easy import Easy, Reserved
-from makeway_engine.submission import Bounds, bounds_of
 
 _TINY = 1e-6
 
@@ -50,8 +50,6 @@ class LeisurelyExpress(Express):
         self._let_in_until = let_in_until
         self._limited = patience.is_odd
         self._policies = parts.policies
-        self._kinds: dict[tuple[tuple[str, ...], str | None], _Kind | None] = {}
-        """By the partitions and the QOS that jobs name; None: with these nothing is plain."""
         self._own_passes: LeisurelyPasses | None = None
         if self._passes is not None:
             self._passes = self._own_passes = LeisurelyPasses(
@@ -165,21 +163,19 @@ class LeisurelyExpress(Express):
     # ------------------------------------------------------------------------------ come
     def _submit(self, event: Submitted, now: Seconds, *, last: bool = True) -> bool:
         """Take a job in, and let it start or wait; False: a pass has still to be made."""
-        spec, ledger = event.spec, self._ledger
+        spec, ledger, doors = event.spec, self._ledger, self._doors
         named = spec.partitions, spec.qos
-        kind = self._kinds[named] if named in self._kinds else self._find_kind(spec)
-        if kind is None or spec.id in ledger.jobs or not comes_plainly(spec):
+        door = doors[named] if named in doors else self._find_door(spec)
+        if door is None or spec.id in ledger.jobs or not comes_plainly(spec):
             self._submit_plainly(event)
             return False
-        submission, partition = self._submission, kind.partition
-        draft = self._draft(spec, kind.partitions, kind.qos, kind.limit, now)
+        submission, partition = self._submission, door.partition
+        draft = self._draft(spec, door.partitions, door.qos, door.limit, now)
         limit, size = draft.time_limit, draft.size
-        bounds = kind.bounds
-        if bounds is None:
-            bounds = kind.bounds = bounds_of(draft, partition)
+        least, most, longest = door.bounds or door.find_bounds(draft)
         if (
-            not bounds.least <= size <= bounds.most
-            or (bounds.time is not None and limit is not None and limit > bounds.time)
+            not least <= size <= most
+            or (longest is not None and limit is not None and limit > longest)
             or self._patience.is_odd(draft)
         ):
             self._submit_plainly(event)
@@ -224,32 +220,6 @@ class LeisurelyExpress(Express):
             if wanted is None:
                 passes.odd = job
         return False
-
-    def _find_kind(self, spec: JobSpec) -> _Kind | None:
-        """Return what jobs with these partitions and this QOS come to; None: it is not that simple."""
-        door = self._find_door(spec)
-        qos = None
-        if spec.qos is not None:
-            cluster = self._ledger.cluster
-            qos = cluster.qos_named(spec.qos)
-            if qos is None and cluster.qos:
-                door = None
-        kind = None if door is None else _Kind(door.partitions, door.limit, qos)
-        self._kinds[spec.partitions, spec.qos] = kind
-        return kind
-
-
-class _Kind:
-    """What a job comes to that names certain partitions and a QOS, and asks for nothing unusual."""
-
-    __slots__ = ("bounds", "limit", "partition", "partitions", "qos")
-
-    def __init__(self, partitions: tuple[Partition, ...], limit: Seconds | None, qos: Qos | None) -> None:
-        self.partitions = partitions
-        self.partition = partitions[0]
-        self.limit = limit
-        self.qos = qos
-        self.bounds: Bounds | None = None
 
 
 class _Unsure(Exception):  # noqa: N818

@@ -8,11 +8,12 @@ then anyway, and who started will be. So what the nodes have left by then is kep
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator
 
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Forecast, Job, JobState, Seconds
+from makeway.model import Allocation, ClusterView, Forecast, Job, JobState, Seconds
 from makeway_select_cons_tres.books import Books
 
 _RUNNING = JobState.RUNNING
@@ -67,12 +68,10 @@ class Lasting:
         if not held.nodes & self.nodes:
             return True
         free, left, cores, memory = self.free, self.left, self.cores, self.memory
-        had, took, sizes = held.cores, held.memory_mb, books.layout.core_count
-        for place, index in enumerate(held.node_indices):
+        for index, had, took in _held_on_each(held, books):
             served = free[index] >= cores and left[index] >= memory
-            free[index] -= sizes[index] if had is None else had[place].bit_count()
-            if took is not None:
-                left[index] -= took[place]
+            free[index] -= had
+            left[index] -= took
             if served and self.nodes >> index & 1:
                 if not self.alone:
                     return False
@@ -95,14 +94,23 @@ class Lasting:
         if not held.nodes & self.nodes:
             return True
         free, left, cores, memory = self.free, self.left, self.cores, self.memory
-        had, took, sizes = held.cores, held.memory_mb, books.layout.core_count
-        for place, index in enumerate(held.node_indices):
-            free[index] += sizes[index] if had is None else had[place].bit_count()
-            if took is not None:
-                left[index] += took[place]
+        for index, had, took in _held_on_each(held, books):
+            free[index] += had
+            left[index] += took
             if free[index] >= cores and left[index] >= memory and self.nodes >> index & 1:
                 return False
         return True
+
+
+def _held_on_each(held: Allocation, books: Books) -> Iterator[tuple[int, int, int]]:
+    """Yield each node of an allocation, with its cores and memory that are held."""
+    cores, memory, sizes = held.cores, held.memory_mb, books.layout.core_count
+    for place, index in enumerate(held.node_indices):
+        yield (
+            index,
+            sizes[index] if cores is None else cores[place].bit_count(),
+            memory[place] if memory is not None else 0,
+        )
 
 
 __all__ = ["Lasting", "Release"]

@@ -51,7 +51,7 @@ class LimitedAttempt:
         self._nodes = nodes
         self._before = before
         self._limits = limits
-        self._removed: Sequence[tuple[Job, PreemptMode]] = ()
+        self._removed: tuple[tuple[Job, PreemptMode], ...] = ()
         self._seen: ClusterView | None = None
         """The cluster without those; None: not looked at yet."""
         self._closed: NodeBits = 0
@@ -71,7 +71,7 @@ class LimitedAttempt:
     def _view(self) -> ClusterView:
         """Return the cluster as it would be without those removed."""
         if self._seen is None:
-            without = ViewWithout(self._ledger, tuple(self._removed)) if self._removed else self._ledger
+            without = ViewWithout(self._ledger, self._removed) if self._removed else self._ledger
             self._seen = cast(ClusterView, without)  # the rest is delegated
         return self._seen
 
@@ -93,10 +93,7 @@ class LimitedAttempt:
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if `job` were gone."""
-        if type(self._removed) is list:
-            self._removed.append((job, mode))
-        else:
-            self._removed = [*self._removed, (job, mode)]
+        self._removed += ((job, mode),)
         self._seen = None
         if self._inner is not None:
             self._inner.remove(job, mode)
@@ -107,7 +104,7 @@ class LimitedAttempt:
             for job, mode in pairs:
                 self.remove(job, mode)
         else:
-            self._removed = [*self._removed, *pairs] if self._removed or type(pairs) is not tuple else pairs
+            self._removed += tuple(pairs)  # the very tuple where nobody was removed: views know it again
             self._seen = None
 
     def fresh(self) -> LimitedAttempt:

@@ -58,7 +58,7 @@ class Attendance:
     def gone(self, job: Job, view: ClusterView) -> None:
         """Count it no longer."""
         del view
-        counts, headroom, job_id = self._counts, self.headroom, job.id
+        counts, job_id = self._counts, job.id
         if job_id in self._elsewhere:
             self._leave_elsewhere(job_id)
         seat = counts.present.pop(job_id, None)
@@ -67,12 +67,7 @@ class Attendance:
             if not seat.noted:
                 seat.noted = True
                 counts.noted.append(seat)
-        if job_id in headroom.new:
-            del headroom.new[job_id]
-        elif job_id in headroom.waiting:
-            del headroom.waiting[job_id]
-        elif job_id in headroom.several:
-            headroom.several.remove(job_id)
+        self.headroom.drop(job_id)
         if job_id in self._requests:
             del self._requests[job_id]
 
@@ -88,12 +83,7 @@ class Attendance:
         nodes = allocation.nodes if allocation is not None else 0
         holding = _new(Holding, (seat, held, nodes, job))
         counts.held[job_id] = counts.begun[job_id] = holding
-        if job_id in headroom.new:
-            del headroom.new[job_id]
-        elif job_id in headroom.waiting:
-            del headroom.waiting[job_id]
-        elif job_id in headroom.several:
-            headroom.several.remove(job_id)
+        headroom.drop(job_id)
         if job_id in self._requests:
             del self._requests[job_id]
         headroom.changes += 1

@@ -92,6 +92,15 @@ class Headroom:
         self._again_at = 0
 
     # ------------------------------------------------------------------------------- told
+    def drop(self, job_id: str) -> None:
+        """Forget a job that waits no longer."""
+        if job_id in self.new:
+            del self.new[job_id]
+        elif job_id in self.waiting:
+            del self.waiting[job_id]
+        elif job_id in self.several:
+            self.several.remove(job_id)
+
     def take_up(self, job_id: str, counts: Mapping[str, int], minutes: float) -> None:
         """A job holds so much from now on, and may run for so many minutes, UsageFactor applied."""
         known = self._shares.get(id(counts))

@@ -206,12 +206,7 @@ class Judge(Attendance):
 
     def _is_welcome(self, seat: Seat, job: Job) -> bool:
         """Whether a job is not refused, numbers of jobs apart."""
-        return self._is_lenient(seat) and not self.door.refused(job)
-
-    def _is_lenient(self, seat: Seat) -> bool:
-        """Whether no QOS refuses jobs that break a limit on their own (6.3 no. 1)."""
-        flags = [self._qos[name].flags for name in seat.places.qos if name in self._qos]
-        return bool(flags) and not any("DenyOnLimit" in each for each in flags)
+        return not self._denies(seat.places, named=False) and not self.door.refused(job)
 
     # ----------------------------------------------------------------------------- waiting
     def blocked(self, job: Job, view: ClusterView) -> Blocked | None:
@@ -239,17 +234,14 @@ class Judge(Attendance):
             found = self._against(each, job, asked, view)
             if found is None:
                 continue
-            if each.kind in _BEFORE_NODES:
-                found = attrs.evolve(found, before_nodes=True)
             if self._settings.limit_stop:
-                by_count = each.rule.kind in _BEFORE_NODES
                 found = attrs.evolve(
                     found,
                     keeps_nothing=False,
                     reserves=True,
                     retry_after=self._settings.limit_retry,
                     qos=each.rule.qos_of_all,
-                    holds_up=not by_count,
+                    holds_up=not found.before_nodes,
                 )
             if not found.depends_on_nodes:
                 return found if held is None else attrs.evolve(held, counted=(), least_nodes=0)
@@ -326,7 +318,12 @@ class Judge(Attendance):
         detail = f"{rule.reason}: fair share {factor:.6f}, {rule.least:g} wanted (QOS {rule.whose})"
         again = self._usage.next_at
         return Blocked(
-            reason=rule.reason, resource=LIMIT, detail=detail, keeps_nothing=True, ask_again_at=again
+            reason=rule.reason,
+            resource=LIMIT,
+            detail=detail,
+            keeps_nothing=True,
+            ask_again_at=again,
+            before_nodes=True,
         )
 
     def _used_wall(self, rule: Rule, asked: Asked) -> Blocked | None:
@@ -514,7 +511,7 @@ class Judge(Attendance):
     def _too_large(self, job: Job, view: ClusterView) -> str:
         """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
         places = self._counts.seat(job).places
-        if not self._denies(job, places):
+        if not self._denies(places, named=job.spec.qos is not None):
             return ""
         asked = self._asked(job, view)
         counts = self._requested(job, view) if _takes_whole_nodes(job) else asked.counts
@@ -537,11 +534,13 @@ class Judge(Attendance):
                 return rule.reason
         return ""
 
-    def _denies(self, job: Job, places: Places) -> bool:
-        """Whether jobs that break a limit on their own are refused there; without any QOS they are."""
+    def _denies(self, places: Places, *, named: bool) -> bool:
+        """Whether jobs that break a limit on their own are refused there (6.3 no. 1); without any QOS they are.
+
+        :param named: whether they name a QOS: one that nobody describes may be lenient, too.
+        """
         flags = [self._qos[name].flags for name in places.qos if name in self._qos]
-        known = bool(flags) or job.spec.qos is not None  # one that nobody describes may be lenient, too
-        return not known or any("DenyOnLimit" in each for each in flags)
+        return any("DenyOnLimit" in each for each in flags) if flags else not named
 
     def time_limit(self, job: Job, view: ClusterView) -> Seconds | None:
         """Return the time limit that limits give a job without one; None: none does (6.3 no. 5).
@@ -552,7 +551,8 @@ class Judge(Attendance):
         if job.partitions[0].default_time is not None:
             return None
         places = self._counts.seat(job).places
-        counts = self._requested(job, view) if self._denies(job, places) else {}
+        denies = self._denies(places, named=job.spec.qos is not None)
+        counts = self._requested(job, view) if denies else {}
         rules = self._rules.of(places)
         found = [
             rule.most if rule.kind in _OF_WALL else rule.most // counts[rule.name]
@@ -564,19 +564,15 @@ class Judge(Attendance):
 
 def _hopeless_first(held: tuple[tuple[Listed, int], ...]) -> tuple[tuple[Listed, int], ...]:
     """Put limits on nodes that a job exceeds by itself before all others of stage B: they cap its nodes (6.2)."""
-    ranks = [
-        0 if each.kind in _BEFORE_NODES else 1 if _caps(each) and wanted > each.most else 2
-        for each, wanted in held
-    ]
-    return (
-        held
-        if 1 not in ranks
-        else tuple([held[at] for at in sorted(range(len(held)), key=ranks.__getitem__)])
-    )
 
+    def stage(pair: tuple[Listed, int]) -> int:
+        listed, wanted = pair
+        if listed.kind in _BEFORE_NODES:
+            return 0
+        hopeless = listed.name == NODE and listed.kind in _AS_MAXIMUM and wanted > listed.most
+        return 1 if hopeless else 2
 
-def _caps(listed: Listed) -> bool:
-    return listed.name == NODE and listed.kind in _AS_MAXIMUM
+    return tuple(sorted(held, key=stage))
 
 
 def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
@@ -598,7 +594,9 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
     if not over:
         return None
     blocked = _full(rule, wanted, 0)
-    if kind is _NODE_TRES and most > 0:  # it holds for the nodes that are chosen (recorded: limit_per_node)
+    if (
+        kind is _NODE_TRES and most > 0
+    ):  # it holds for the nodes that are chosen (recorded: limit_before_nodes)
         return attrs.evolve(blocked, least_nodes=wanted // (most + 1) + 1)
     return blocked
 
@@ -635,6 +633,7 @@ def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) 
         detail=f"{rule.reason}: {wanted:g}{what} wanted, {have:g} of {rule.most} taken ({whose})",
         keeps_nothing=True,
         ask_again_at=again,
+        before_nodes=rule.kind in _BEFORE_NODES,
     )
 
 

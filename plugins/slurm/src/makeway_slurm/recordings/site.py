@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 
-from makeway.config import Config, NodeTable, QosTable
+from makeway.config import Config, NodeTable, QosTable, SchedulerTable
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
 from makeway_slurm.readers.conf import config_from_entries
@@ -64,14 +65,19 @@ def config_of(file: ScenarioFile, recording: Recording | None, source: str) -> t
     entries = _slurm_conf(cluster.slurm_conf, release, source)
     imported = config_from_entries(entries, nodes, source, release, qos=qos, licenses=cluster.licenses)
     config = imported.config
-    own = config.scheduler.clockwork
-    clocks = harness_clockwork(recording, config)
-    merged = {**(own if isinstance(own, Mapping) else {}), **clocks}
-    enforce = config.cluster.attributes.get("enforce_part_limits", "NO") != "NO"
-    scheduler = attrs.evolve(
-        config.scheduler, clockwork=merged, enforce_part_limits=enforce, **of_release(release)
-    )
+    scheduler = scheduler_as_played(config, harness_clockwork(recording, config), release)
     return attrs.evolve(config, scheduler=scheduler), imported.warnings
+
+
+def scheduler_as_played(config: Config, clocks: Mapping[str, Any], release: str | None) -> SchedulerTable:
+    """Return the scheduler of a slurm.conf as it ran: the clocks of the recording, EnforcePartLimits, the release."""
+    own = config.scheduler.clockwork
+    return attrs.evolve(
+        config.scheduler,
+        clockwork={**(own if isinstance(own, Mapping) else {}), **clocks},
+        enforce_part_limits=config.cluster.attributes.get("enforce_part_limits", "NO") != "NO",
+        **of_release(release),
+    )
 
 
 def _nodes(cluster: ClusterEntry, problems: list[Problem]) -> tuple[NodeTable, ...]:

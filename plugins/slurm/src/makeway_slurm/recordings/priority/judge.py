@@ -22,7 +22,6 @@ from makeway_engine.engine import Engine
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
 from makeway_slurm.readers.limits import NAME as LIMITING
-from makeway_slurm.readers.values import parse_time
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
 from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build
 from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
@@ -236,9 +235,11 @@ def _of_job(
     summary: Mapping[str, Any],
     gaps: list[Seconds],
 ) -> Iterator[Difference]:
-    told, limit = seen.last.get("TimeLimit"), summary["time_limits"].get(job_id)
-    if told and told != "UNLIMITED" and limit is not None and parse_time(str(told)) != limit:
-        yield Difference(Aspect.STATES, name, None, f"time limit {told}", f"{limit:g} s")
+    limit = summary["time_limits"].get(job_id)
+    if limit is not None and seen.time_limit is not None and seen.time_limit != limit:
+        yield Difference(
+            Aspect.STATES, name, None, f"time limit {seen.time_limit:g} s", f"time limit {limit:g} s"
+        )
     recorded = [change.t for change in _starts(seen)]
     replayed = [each["start"] for each in job["intervals"] if each["state"] == "RUNNING"]
     replayed = _first_of_each(job)

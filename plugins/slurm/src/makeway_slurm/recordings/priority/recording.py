@@ -12,6 +12,8 @@ import attrs
 from makeway.errors import ConfigError, Problem, reason_of
 from makeway.model import Seconds
 from makeway.settings import structure
+from makeway_slurm.readers.values import parse_time
+from makeway_slurm.recordings.entries import noted
 
 FORMAT = 1
 
@@ -38,6 +40,15 @@ class Seen:
     last: Mapping[str, Any] = attrs.field(factory=dict)
     refused: str | None = None
     said: str | None = None
+
+    @property
+    def time_limit(self) -> Seconds | None:
+        """Return the last time limit that was shown; None: none, or still that of a partition.
+
+        :raises ValueError: it is no time.
+        """
+        told = self.last.get("TimeLimit")
+        return None if told in (None, "Partition_Limit") else parse_time(str(told))
 
 
 @attrs.frozen(kw_only=True)
@@ -113,4 +124,9 @@ def parse(text: str, source: str) -> Recording:
     if recording.format != FORMAT:
         problem = Problem("format", f"got {recording.format}; allowed: {FORMAT}")
         raise ConfigError(source, [problem])
+    problems: list[Problem] = []
+    for name, seen in recording.jobs.items():
+        noted(problems, f"jobs.{name}.last.TimeLimit", lambda seen=seen: seen.time_limit)
+    if problems:
+        raise ConfigError(source, problems)
     return recording

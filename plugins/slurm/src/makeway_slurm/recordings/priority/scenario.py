@@ -27,8 +27,8 @@ from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.priority.database import Database
 from makeway_slurm.recordings.priority.recording import Recording
 from makeway_slurm.recordings.priority.reserving import is_about, reservations
+from makeway_slurm.recordings.site import scheduler_as_played
 from makeway_slurm.reservations.tables import ATTRIBUTE as RESERVATIONS
-from makeway_slurm.vendor import of_release
 
 DEFAULT_USER = "alice"
 
@@ -114,14 +114,7 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
         qos=database.qos_tables(),
         licenses=cluster.get("licenses", {}),
     ).config
-    own = built.scheduler.clockwork
-    clockwork = {**(own if isinstance(own, Mapping) else {}), **_clocks(recording)}
-    scheduler = attrs.evolve(
-        built.scheduler,
-        clockwork=clockwork,
-        enforce_part_limits=built.cluster.attributes.get("enforce_part_limits", "NO") != "NO",
-        **of_release(recording.release),
-    )
+    scheduler = scheduler_as_played(built, _clocks(recording), recording.release)
     attributes = {
         **built.cluster.attributes,
         "associations": database.associations(),
