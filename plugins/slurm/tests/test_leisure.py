@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from makeway.config import Config
-from makeway.model import JobSpec
+from makeway.model import Exclusive, JobSpec
 from makeway.settings import structure
 from makeway.worlds.events import Action, Event
 from makeway_app.replay import Options, replay
@@ -40,7 +40,8 @@ def site(chance: random.Random, limits: Mapping[str, str]) -> Config:
         "max_age": 3000.0,
         "weight_age": chance.choice((0, 100, 1000)),
         "weight_fairshare": 1000,
-        "weight_job_size": chance.choice((0, 50)),
+        "weight_job_size": chance.choice((0, 50, 5000)),
+        "favor_small": chance.random() < 0.3,
     }
     tables = {
         "cluster": {"attributes": {"associations": [*accounts, *users]}, "licenses": {"tool": 2}},
@@ -64,9 +65,9 @@ def site(chance: random.Random, limits: Mapping[str, str]) -> Config:
 
 
 def jobs(chance: random.Random) -> list[JobSpec]:
-    """Return jobs of which many come at once, or when usage is recalculated."""
+    """Return jobs of which many come at once, or when usage is recalculated; some ask for less than whole nodes."""
     grain = chance.choice((1, 15, int(PERIOD)))
-    odd = chance.random() < 0.3
+    odd, less = chance.random() < 0.3, chance.random() < 0.5
     found: list[JobSpec] = []
     for at in range(60):
         user, nodes = chance.randrange(USERS), chance.choice((1, 1, 2, 3, 6))
@@ -76,6 +77,8 @@ def jobs(chance: random.Random) -> list[JobSpec]:
             submit = found[-1].submit_at
         if chance.random() < 0.1:
             more["begin_at"] = float(chance.randrange(9000) // 300 * 300)
+        if less and chance.random() < 0.1:
+            more["exclusive"] = Exclusive.NODE
         if odd and chance.random() < 0.2:
             more |= chance.choice(
                 (
@@ -93,7 +96,7 @@ def jobs(chance: random.Random) -> list[JobSpec]:
                 account="ab"[user % 2],
                 qos="q",
                 min_nodes=min(nodes, 3) if "few" in more.get("partitions", ()) else nodes,
-                tasks=4 * nodes,
+                tasks=chance.choice((4 * nodes, nodes)) if less else 4 * nodes,
                 run_time=float(chance.choice((30, 60, chance.randrange(1, 2000)))),
                 time_limit=chance.choice((60.0, 600.0, 3000.0, None)),
                 **more,

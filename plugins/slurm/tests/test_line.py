@@ -22,13 +22,13 @@ NAME = "priority/multifactor"
 USERS = 4
 
 
-def site(**settings: Any) -> Config:
-    """Return 7 nodes under EASY, two accounts of two users, and a partition of a higher tier."""
+def site(cpus: int = 1, **settings: Any) -> Config:
+    """Return 7 nodes of so many CPUs under EASY, two accounts of two users, and a partition of a higher tier."""
     accounts = [{"Account": name, "Share": str(at)} for at, name in ((1, "a"), (2, "b"))]
     users = [{"Account": "ab"[at % 2], "User": f"u{at}"} for at in range(USERS)]
     tables = {
         "cluster": {"attributes": {"associations": [*accounts, *users]}},
-        "node": [{"name": "n[1-7]"}],
+        "node": [{"name": "n[1-7]", "cpus": cpus}],
         "partition": [{"name": "main", "default": True}, {"name": "high", "priority_tier": 2}],
         "policy": {"priority": NAME, "settings": {NAME: {"calc_period": 60.0, **settings}}},
         "scheduler": {"type": "easy", "clockwork": "ideal"},
@@ -108,14 +108,14 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSp
 def test_all_stand_as_their_priorities_say(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """With whatever weights, and however soon jobs are as old as can be."""
     chance = random.Random(seed)
-    settings = {
+    settings: dict[str, Any] = {
         "decay_half_life": chance.choice((0.0, 6000.0, 86400.0)),
         "max_age": chance.choice((600.0, 3000.0, 86400.0)),
         "weight_age": chance.choice((0, 10, 100, 1000)),
         "weight_fairshare": chance.choice((0, 1, 100, 10000)),
         "weight_job_size": chance.choice((0, 7, 50)),
     }
-    looked_at(monkeypatch, site(**settings), jobs(chance))
+    looked_at(monkeypatch, site(chance.choice((1, 1, 4)), **settings), jobs(chance))
 
 
 LARGE: Mapping[str, Any] = {"weight_age": 1, "weight_job_size": 700}
@@ -134,7 +134,7 @@ def test_two_of_nearly_the_same_sum_are_worked_out_each_time(monkeypatch: pytest
 
     Both have age 1 in 100 s, and the smaller one is half a point ahead by its size.
     """
-    settings = {"weight_age": 100, "max_age": 10000.0, "weight_job_size": 7, "favor_small": True}
+    settings: dict[str, Any] = {"weight_age": 100, "max_age": 10000.0, "weight_job_size": 7, "favor_small": True}
     common: dict[str, Any] = {"user": "u0", "run_time": 9000.0, "time_limit": 10000.0}
     short: dict[str, Any] = {"user": "u1", "run_time": 10.0, "time_limit": 20.0}
     given = [

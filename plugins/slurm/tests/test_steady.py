@@ -38,7 +38,7 @@ def site(chance: random.Random, limits: Mapping[str, str] | None = None, **more:
         "max_age": chance.choice((300.0, 2000.0)),
         "weight_age": chance.choice((0, 40, 1000)),
         "weight_fairshare": chance.choice((0, 50, 1000)),
-        "weight_job_size": chance.choice((0, 7)),
+        "weight_job_size": chance.choice((0, 7, 700)),
         **more,
     }
     tables = {
@@ -60,7 +60,8 @@ def site(chance: random.Random, limits: Mapping[str, str] | None = None, **more:
 
 
 def jobs(chance: random.Random, **more: Any) -> list[JobSpec]:
-    """Return 40 jobs, far more than there is room for; in some runs all wait in one partition."""
+    """Return 40 jobs, far more than there is room for; in some runs all wait in one partition, or ask for less."""
+    asked = chance.choice(((4,), (4, 4, 1)))
     where = chance.choice(((("main",),), (("main",), ("main",), ("first",)), (("main",), ("main", "first"))))
     found = []
     for at in range(40):
@@ -75,7 +76,7 @@ def jobs(chance: random.Random, **more: Any) -> list[JobSpec]:
                 partitions=chance.choice(where),
                 min_nodes=nodes,
                 max_nodes=nodes,
-                tasks=4 * nodes,
+                tasks=chance.choice(asked) * nodes,
                 run_time=chance.choice((20.0, 100.0, float(chance.randint(1, 9000)))),
                 time_limit=10000.0,
                 nice=chance.choice((0, 0, 0, 3)),

@@ -98,7 +98,7 @@ def jobs(chance: random.Random, span: int = 6000) -> list[JobSpec]:
                 qos=chance.choice(("normal", "normal", "normal", "free")),
                 min_nodes=nodes,
                 max_nodes=nodes,
-                tasks=4 * nodes,
+                tasks=4 * nodes if at % 3 else nodes,
                 required_nodes=chance.choice(((), (), (), ("n1",))) if nodes == 1 else (),
                 run_time=float(chance.randint(1, 3000)),
                 time_limit=chance.choice((600.0, 3000.0, 3600.0, 90.3)),
@@ -204,7 +204,9 @@ def test_priorities_at_leisure_are_those_of_each_job(monkeypatch: pytest.MonkeyP
         for job, priority in zip(given, found, strict=True):
             age = multifactor._accrual.age(job, second) * multifactor.settings.weight_age
             node = multifactor.book.association_of(job)
-            fixed = multifactor._weigher.fixed(job, job.partition, node)
+            weigher, since = multifactor._weigher, job.eligible_since
+            looked_for = since is not None and math.floor(since + 1e-6) < second
+            fixed = (weigher.looked_for if looked_for else weigher.fixed)(job, job.partition, node)
             assert priority == total(age, fixed, multifactor._fairshare(node))
             seen[age > 0] += 1
         return found

@@ -112,6 +112,10 @@ class ClusterView(Protocol):
         """Parameters of the selection (CR_Memory, CR_Core, ...)."""
 
     @property
+    def gives_whole_nodes(self) -> bool:
+        """Whether every job gets all CPUs of its nodes, whatever it asks for, as the selector in force says."""
+
+    @property
     def licenses_free(self) -> Mapping[str, int]:
         """Licences that nobody holds."""
 

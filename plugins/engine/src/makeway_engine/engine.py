@@ -112,9 +112,10 @@ class Engine:
             gone=None if trusted else [],
             listeners=listeners,
         )
+        self.selector = policies.selector(ledger)
+        ledger.gives_whole_nodes = getattr(self.selector, "gives_whole_nodes", False)
         rulings.bind(ledger)
         recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
-        self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
         self.queue = Queue(ledger, listeners)
         self.forgiveness = Forgiveness(policies, recorder, ledger, config.world.failures.policy_errors)

@@ -142,6 +142,8 @@ class Ledger:
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
+        self.gives_whole_nodes = False
+        """Whether every job gets all CPUs of its nodes; the selector says so once it is built."""
         self.kept_books = KeptBooks(cluster, cast(ClusterView, self))
 
     # ------------------------------------------------------------------------ ClusterView

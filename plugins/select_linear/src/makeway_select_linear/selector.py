@@ -18,6 +18,7 @@ class LinearSelector(LinearNodes):
     """The selector of one run. See `makeway.model.Selector`."""
 
     shares_whole_nodes = True
+    gives_whole_nodes = True
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)

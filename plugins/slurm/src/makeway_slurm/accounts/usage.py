@@ -92,6 +92,7 @@ class UsageBook(Sums):
         """Whether usage is counted: without ``priority/multifactor`` it is not."""
         self.last: int = self._second(self._grid(view.now))
         """Second of the last recalculation."""
+        self._last_but_one: int = self.last
         self.next_at: Seconds = self._grid(view.now) + settings.calc_period
         """When the next recalculation of usage is due."""
         self.reader: object = None
@@ -184,6 +185,15 @@ class UsageBook(Sums):
         if entry.frozen_at == self.ticks:
             return entry.frozen
         return (entry.sums[raw] + entry.rate[raw] * (self.decayed_sum - entry.mark)) * self.scale
+
+    def just_charged(self) -> list[tuple[Job, float, tuple[Entry, ...]]]:
+        """Return who was charged at this recalculation, in job-table order; how much, and to which entries."""
+        found = []
+        for charge in sorted(self._charges.values(), key=lambda each: each.job.index):
+            seconds = max(0, self.last - max(charge.start, self._last_but_one))
+            amount = charge.rate_in(self._raw) * seconds * self.per_second**seconds
+            found.append((charge.job, amount, charge.entries))
+        return found
 
     def newcomers(self) -> set[int]:
         """Return the associations of whom somebody has started since this was last asked, by index."""
@@ -313,7 +323,7 @@ class UsageBook(Sums):
                 self._mature(now)
             if worth < _SMALL:
                 self._rescale(worth)
-        self.last = now
+        self._last_but_one, self.last = self.last, now
         self.ticks += 1
         for told in self._after:
             told(now)

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import attrs
 
-from makeway import bitmap
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Partition, Seconds, Sharing
 from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, usage_factor
+from makeway_slurm.accounts.whole_nodes import WholeNodes
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.asked import Asked, Listed
 from makeway_slurm.limits.attendance import Attendance
@@ -57,6 +57,7 @@ class Judge(Attendance):
         limits = {name: self._absolute(name, each, view) for name, each in limits.items()}
         self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
         self.door = Door(view, self._settings, self._usage)
+        self._whole_nodes = WholeNodes(view)
         self._totals: dict[int, dict[str, int]] = {}
         self._lists: dict[Seat, tuple[Listed, ...]] = {}
         self._doors: dict[Seat, list[tuple[Rule, Count]]] = {}
@@ -100,6 +101,7 @@ class Judge(Attendance):
             or spec.gres_total
             or spec.licenses
             or spec.exclusive is _WHOLE_NODES
+            or (self._whole_nodes.always and job.required)
             or not self._simple[partition.index]
         ):
             return None
@@ -235,19 +237,28 @@ class Judge(Attendance):
             if found is None:
                 continue
             if self._settings.limit_stop:
-                found = attrs.evolve(
-                    found,
-                    keeps_nothing=False,
-                    reserves=True,
-                    retry_after=self._settings.limit_retry,
-                    qos=each.rule.qos_of_all,
-                    holds_up=not found.before_nodes,
-                )
+                found = self._held_up_by(found, each, job)
             if not found.depends_on_nodes:
                 return found if held is None else attrs.evolve(held, counted=(), least_nodes=0)
             # It depends on the nodes that are chosen; those behind it have to let the job in, too.
             held = found if held is None else _both(held, found)
         return held
+
+    def _held_up_by(self, blocked: Blocked, listed: Listed, job: Job) -> Blocked:
+        """Say what a job holds up that a limit keeps out, with assoc_limit_stop.
+
+        Backfill keeps no nodes for one that may never have as many as it asks for (recorded: limit_stop_nodes).
+        """
+        blocked = attrs.evolve(blocked, holds_up=not blocked.before_nodes)
+        if listed.name == NODE and listed.kind in _AS_MAXIMUM and job.size > listed.most:
+            return blocked
+        return attrs.evolve(
+            blocked,
+            keeps_nothing=False,
+            reserves=True,
+            retry_after=self._settings.limit_retry,
+            qos=listed.rule.qos_of_all,
+        )
 
     def _against(self, listed: Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
         """Hold a job against one limit."""
@@ -393,6 +404,7 @@ class Judge(Attendance):
             or spec.licenses
             or spec.memory_mb_per_cpu is not None
             or spec.exclusive is _WHOLE_NODES
+            or (self._whole_nodes.always and job.required)
             or not self._simple[job.partition.index]
         ):
             return None
@@ -407,8 +419,8 @@ class Judge(Attendance):
 
     def _asked_in_full(self, job: Job, view: ClusterView) -> Asked:
         counts = self._requested(job, view)
-        if _takes_whole_nodes(job):
-            counts = {**counts, CPU: max(counts[CPU], _cpus_of_whole_nodes(job, view))}
+        if self._whole_nodes.taken_by(job, job.partition):
+            counts = {**counts, CPU: self._whole_nodes.cpus(job, job.partition)}
             counts[BILLING] = int(billable(counts, job.partition))
         limit = job.time_limit
         minutes = None if limit is None else int(limit // 60)
@@ -514,7 +526,8 @@ class Judge(Attendance):
         if not self._denies(places, named=job.spec.qos is not None):
             return ""
         asked = self._asked(job, view)
-        counts = self._requested(job, view) if _takes_whole_nodes(job) else asked.counts
+        whole = self._whole_nodes.taken_by(job, job.partition)
+        counts = self._requested(job, view) if whole else asked.counts
         rules: Rules = self._rules.of(places)
         for rule in (*rules.before, *rules.after):
             wanted = counts.get(rule.name, 0)
@@ -635,16 +648,6 @@ def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) 
         ask_again_at=again,
         before_nodes=rule.kind in _BEFORE_NODES,
     )
-
-
-def _takes_whole_nodes(job: Job) -> bool:
-    return job.spec.exclusive is _WHOLE_NODES or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
-
-
-def _cpus_of_whole_nodes(job: Job, view: ClusterView) -> int:
-    nodes = job.required or job.partition.nodes
-    sizes = sorted(view.cluster.nodes[at].cpus for at in bitmap.indices(nodes))
-    return sum(sizes[: job.size])
 
 
 def admitted(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:

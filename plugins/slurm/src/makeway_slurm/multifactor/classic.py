@@ -1,14 +1,15 @@
 """Fair share as it was before the fair tree: NO_FAIR_TREE, and DEPTH_OBLIVIOUS (slurm-priority-and-limits 4).
 
 Slurm works out the effective usage of accounts when a recalculation begins, before decay and new usage. That of users
-follows when it reaches the first of their pending jobs in the job table. So what is in force mixes this period with
-the last one; that is modelled, as measured.
+follows when somebody asks for it: when the first of their pending jobs is reached in the job table, or submitted later
+on. So what is in force mixes this period with the last one; that is modelled, as measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from makeway_slurm.accounts.tree import Association, Tree
 from makeway_slurm.multifactor.fair_tree import Share, place_in_list
@@ -28,6 +29,9 @@ class Classic:
         """Norm usage (Un), as last worked out."""
         self._effective: dict[int, float] = {}
         self._shares = {node.index: _whole_share(node) for node in tree.nodes}
+        self._users = [node.index for node in tree.nodes if node.user]
+        self._unknown: set[int] = set()
+        """Users that nobody has asked for since the last recalculation began."""
 
     def accounts(self, used: Used) -> None:
         """Work out the accounts, from the top: at the beginning of a recalculation.
@@ -37,14 +41,13 @@ class Classic:
         """
         for node in self._accounts:
             self._set(node, used)
+        self._unknown.update(self._users)
 
-    def users(self, nodes: Iterable[Association], used: Used) -> None:
-        """Work out users, in the order in which their jobs are reached."""
-        done: set[int] = set()
-        for node in nodes:
-            if node.index not in done:
-                done.add(node.index)
-                self._set(node, used)
+    def ask_for(self, node: Association, used: Used) -> None:
+        """Work a user out, unless that was done since the last recalculation began."""
+        if node.index in self._unknown:
+            self._unknown.discard(node.index)
+            self._set(node, used)
 
     def _set(self, node: Association, used: Used) -> None:
         index = node.index
@@ -78,50 +81,58 @@ class Classic:
         power = 1.0 if one * other >= 0 else 1.0 / (1.0 + (5.0 * one) ** 2)
         return share * ratio_above * math.pow(ratio, power)
 
-    def factor(self, node: Association) -> float:
+    def factor(self, node: Association, used: Used) -> float:
         """Return the fair-share factor of an association, 0 to 1."""
+        self.ask_for(node, used)
         share = self._shares[node.index]
         if not share:
             return 0.0
         return math.pow(2.0, -(self._effective.get(node.index, 0.0) / share) / self._dampening)
 
     def shares(self, used: Used) -> Mapping[int, Share]:
-        """Return what stands now, by index.
+        """Return what stands now, by index; what is only worked out for whoever looks is not kept.
 
-        What users with ``parent`` have of the whole is not kept, but worked out for whoever looks (recorded:
-        fair_classic_parent).
+        Slurm does not keep it of users with ``parent`` (recorded: fair_classic_parent). It does keep what it works out
+        of others, so that looking can change a priority there.
         """
+        norm, effective, unknown = dict(self._norm), dict(self._effective), set(self._unknown)
+        for node in self._tree.nodes:
+            self.ask_for(node, used)
         total = used(self._tree.root)
         own = {
             node.index: used(node) / total
             for node in self._tree.nodes
             if total and node.user and node.by_parent
         }
-        return {
+        found = {
             node.index: Share(
                 used=self._effective.get(node.index, 1.0 if node.parent is None else 0.0),
                 level_fs=None,
-                factor=self.factor(node),
+                factor=self.factor(node, used),
                 norm_usage=own.get(node.index, self._norm.get(node.index, 0.0)),
             )
             for node in self._tree.nodes
         }
+        self._norm, self._effective, self._unknown = norm, effective, unknown
+        return found
 
     def whole_share(self, node: Association) -> float:
         """Return the share of the whole cluster that an association has."""
         return self._shares[node.index]
 
-    def hand_over(self) -> dict[str, dict[str, float]]:
-        """Return what was worked out last."""
+    def hand_over(self) -> dict[str, Any]:
+        """Return what was worked out last, and of whom it is not known now."""
         return {
             "norm": {str(key): value for key, value in self._norm.items()},
             "effective": {str(key): value for key, value in self._effective.items()},
+            "unknown": sorted(self._unknown),
         }
 
-    def take_over(self, memory: Mapping[str, Mapping[str, float]]) -> None:
+    def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on with that."""
         self._norm = {int(key): value for key, value in memory["norm"].items()}
         self._effective = {int(key): value for key, value in memory["effective"].items()}
+        self._unknown = set(memory.get("unknown", ()))
 
 
 def _accounts(node: Association, key: Callable[[Association], tuple[object, ...]]) -> list[Association]:

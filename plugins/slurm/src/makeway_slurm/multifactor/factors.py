@@ -6,10 +6,12 @@ from collections.abc import Hashable, Mapping
 
 import attrs
 
-from makeway.model import NOTHING, Cluster, Job, Partition
+from makeway.model import NOTHING, ClusterView, Job, Partition
+from makeway.obstacle import node_bounds
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, priority_of
 from makeway_slurm.accounts.tres import requested, totals
+from makeway_slurm.accounts.whole_nodes import WholeNodes
 
 HIGHEST = 2**32 - 1
 _MANY = 100_000
@@ -62,8 +64,9 @@ def total(age: float, fixed: Fixed, fairshare: float) -> int:
 class Weigher:
     """Weighs the jobs of one cluster."""
 
-    def __init__(self, cluster: Cluster, settings: Settings, most_assoc: int) -> None:
-        self._cluster = cluster
+    def __init__(self, view: ClusterView, settings: Settings, most_assoc: int) -> None:
+        self._cluster = cluster = view.cluster
+        self._whole_nodes = WholeNodes(view)
         self._settings = settings
         self._nodes = len(cluster.nodes)
         self._cpus = sum(node.cpus for node in cluster.nodes)
@@ -72,21 +75,36 @@ class Weigher:
         self._most_assoc = most_assoc
         self._by_time = settings.has("SMALL_RELATIVE_TO_TIME")
         """Whether the size of a job is looked at beside its time limit."""
+        self.sizes_change = bool(settings.weight_job_size)
+        """Whether it matters that jobs which take whole nodes count more once somebody has looked for nodes."""
         self._totals: dict[int, dict[str, int]] = {}
         self._alike: dict[Hashable, Fixed] = {}
         """By all that is looked at in a job, where TRES have no weights."""
 
     def fixed(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
-        """Return the factors of a pending job in one of its partitions."""
+        """Return the factors of a pending job in one of its partitions, as long as nobody has looked for nodes."""
+        return self._of(job, partition, association, job.spec.cpus)
+
+    def looked_for(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
+        """Return those from then on: the size counts all CPUs of nodes that are taken as a whole (1.3, measured).
+
+        Nobody looks where the bounds of a partition keep a job out, or a limit caps it below what it needs.
+        """
+        cpus = job.spec.cpus
+        if self._whole_nodes.taken_by(job, partition) and not _beyond(job, partition):
+            cpus = self._whole_nodes.cpus(job, partition)
+        return self._of(job, partition, association, cpus)
+
+    def _of(self, job: Job, partition: Partition, association: Association | None, cpus: int) -> Fixed:
         if self._settings.weight_tres:
-            return self._weighed(job, partition, association)
+            return self._weighed(job, partition, association, cpus)
         qos, spec = job.qos, job.spec
         key = (
             partition.index,
             qos.name if qos is not None else None,
             association.index if association is not None else None,
             job.size,
-            spec.cpus,
+            cpus,
             job.time_limit if self._by_time else None,
             spec.nice,
             spec.attributes.get("site_factor", 0),
@@ -95,15 +113,17 @@ class Weigher:
         if found is None:
             if len(self._alike) > _MANY:
                 self._alike.clear()
-            found = self._alike[key] = self._weighed(job, partition, association)
+            found = self._alike[key] = self._weighed(job, partition, association, cpus)
         return found
 
-    def _weighed(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
+    def _weighed(self, job: Job, partition: Partition, association: Association | None, cpus: int) -> Fixed:
         settings = self._settings
         own = priority_of(association) if association is not None else 0
         return Fixed(
             assoc=self._over(own, self._most_assoc, "NO_NORMAL_ASSOC") * settings.weight_assoc,
-            size=self.size(job, partition) * settings.weight_job_size if settings.weight_job_size else 0.0,
+            size=self._size(job, partition, cpus) * settings.weight_job_size
+            if settings.weight_job_size
+            else 0.0,
             partition=self._over(partition.priority_job_factor, self._most_partition, "NO_NORMAL_PART")
             * settings.weight_partition,
             qos=self._over(job.qos.priority if job.qos is not None else 0, self._most_qos, "NO_NORMAL_QOS")
@@ -135,12 +155,12 @@ class Weigher:
             found[key] = count * weight
         return found
 
-    def size(self, job: Job, partition: Partition) -> float:
+    def _size(self, job: Job, partition: Partition, wanted: int) -> float:
         """Return the size factor, 0 to 1."""
         settings, nodes, cpus = self._settings, self._nodes, self._cpus
         if not nodes or not cpus:
             return 0.0
-        wanted, least = job.spec.cpus, job.size
+        least = job.size
         if settings.has("SMALL_RELATIVE_TO_TIME"):
             limit = job.time_limit if job.time_limit is not None else partition.max_time
             minutes = max(1.0, limit // 60) if limit is not None else _YEAR_MINUTES
@@ -151,6 +171,23 @@ class Weigher:
         else:
             found = (least / nodes + wanted / cpus) / 2
         return min(1.0, max(0.0, found))
+
+
+def _beyond(job: Job, partition: Partition) -> bool:
+    """Whether the bounds of a partition keep a job out, or a limit caps it below what it needs."""
+    least, most = node_bounds(job, partition)
+    cap, longest, limit = job.spec.node_cap, partition.max_time, job.time_limit
+    return (
+        job.size < least
+        or (most is not None and job.size > most)
+        or (cap is not None and cap < job.size)
+        or (
+            longest is not None
+            and limit is not None
+            and limit > longest
+            and (job.qos is None or "PartitionTimeLimit" not in job.qos.flags)
+        )
+    )
 
 
 __all__ = ["Fixed", "Weigher", "total"]

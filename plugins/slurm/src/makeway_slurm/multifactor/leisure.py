@@ -41,10 +41,12 @@ def priorities_at(
         if known is None or known.qos != (qos.name if qos is not None else ""):
             known = look_at(job)
         age, since = 0.0, job.eligible_since
-        if weight_age and since is not None:
+        if since is not None and (weight_age or known.later is not None):
             waited = second - floor(since + _TINY)
             if waited > 0:
                 age = (waited / most if waited < most else 1.0) * weight_age
+                if known.later is not None:
+                    known.grow()
         node, fixed = known.association, known.alone
         given = fairshare[node.index] * weight if fairshare is not None and node is not None else 0.0
         known.age, known.fairshare = age, given

@@ -134,7 +134,7 @@ class Line:
     def _place_of(self, job: Job, known: Known, priority: int) -> Place | None:
         """Return where a job stands; None: more counts than its sum."""
         alone, eligible = known.alone, job.eligible_since
-        if alone is None or eligible is None or job.spec.reservation is not None:
+        if alone is None or eligible is None or known.later is not None or job.spec.reservation is not None:
             return None
         least = alone.assoc + known.fairshare + alone.rest
         since = math.floor(eligible + _TINY)

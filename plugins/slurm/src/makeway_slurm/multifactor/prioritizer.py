@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, cast
 
@@ -39,7 +40,7 @@ class Multifactor:
         self.book = book = view.book(UsageBook)
         book.count(self)
         tree = book.tree
-        self._weigher = Weigher(view.cluster, settings, tree.most_priority if tree is not None else 0)
+        self._weigher = Weigher(view, settings, tree.most_priority if tree is not None else 0)
         self._accrual = Accrual(view, settings)
         self._fair: FairTree | None = None
         self._classic: Classic | None = None
@@ -127,15 +128,33 @@ class Multifactor:
             self._classic.accounts(self._used)
 
     def _users(self, now: int) -> None:
-        """Work the users out who have jobs that wait, in the order of the job table."""
+        """Work the users out who have jobs that wait, in the order of the job table.
+
+        Slurm charges those who run on the same way through the table: who runs further down has not been charged yet.
+        """
         del now
-        if self._classic is None:
+        classic, book = self._classic, self.book
+        if classic is None:
             return
         jobs = [job for job in self._view.pending if job.priority]
         if self._running:
             jobs = sorted([*jobs, *self._view.active], key=lambda job: job.index)
-        nodes = (self.book.association_of(job) for job in jobs)
-        self._classic.users([node for node in nodes if node is not None], self._used)
+        further_down = book.just_charged()
+        further_down.reverse()
+        uncharged: Counter[int] = Counter()
+        for _, amount, entries in further_down:
+            uncharged.update({entry.index: amount for entry in entries if entry.index >= 0})
+
+        def used(node: Association) -> float:
+            return self._used(node) - uncharged[node.index]
+
+        for job in jobs:
+            while further_down and further_down[-1][0].index <= job.index:
+                _, amount, entries = further_down.pop()
+                uncharged.subtract({entry.index: amount for entry in entries if entry.index >= 0})
+            node = book.association_of(job)
+            if node is not None:
+                classic.ask_for(node, used)
 
     def shares(self) -> Mapping[int, Share]:
         """Return what fair share makes of each association, as of the last recalculation."""
@@ -157,7 +176,7 @@ class Multifactor:
         if node is None or (self._classic is None and self._fair is None):
             return None
         if self._classic is not None:
-            return self._classic.factor(node)
+            return self._classic.factor(node, self._used)
         factors = self._ranks()
         return factors[node.index] if factors is not None else None
 
@@ -170,7 +189,7 @@ class Multifactor:
         if node is None or not weight:
             return 0.0
         if self._classic is not None:
-            return self._classic.factor(node) * weight
+            return self._classic.factor(node, self._used) * weight
         factors = self._fairshare_by_index()
         return factors[node.index] * weight if factors is not None else 0.0
 
@@ -184,6 +203,8 @@ class Multifactor:
             self.book.saw(job)
             before = self._known.pop(job.id, None)
             known = self._look_at(job)
+            if occasion is Occasion.RELEASED and job.spec.priority != 0 and job.eligible_at + 1.0 <= second:
+                known.grow()  # somebody looked for nodes before it was held
             # A change of the QOS computes while the age clock is cleared (1.2, quirk).
             cleared = occasion is Occasion.CHANGED and before is not None and before.qos != known.qos
             found.append(self._compute(job, known, second, cleared=cleared))
@@ -211,6 +232,7 @@ class Multifactor:
             qos = job.qos
             if known is None or known.qos != (qos.name if qos is not None else ""):
                 known = self._look_at(job)
+            known.brought_to(job, second)
             last = dict(known.values) if incr_only else _NO_VALUES
             node = known.association
             if fairshare is None:
@@ -241,10 +263,12 @@ class Multifactor:
             if known is None or known.qos != (job.qos.name if job.qos is not None else ""):
                 known = self._look_at(job)
             age, since = 0.0, job.eligible_since
-            if weight_age and since is not None:
+            if since is not None and (weight_age or known.later is not None):
                 waited = second - floor(since + _TINY)
                 if waited > 0:
                     age = (waited / most if waited < most else 1.0) * weight_age
+                    if known.later is not None:
+                        known.grow()
             node, alone = known.association, known.alone
             given = fairshare[node.index] * weight if node is not None else 0.0
             if alone is None:
@@ -382,11 +406,7 @@ class Multifactor:
     def kind_of(self, job: Job, view: ClusterView) -> Hashable:
         """Return what jobs have in common that only age tells apart; None: partitions tell them apart, too."""
         del view
-        known = self._known.get(job.id) or self._look_at(job)
-        alone, node = known.alone, known.association
-        if alone is None:
-            return None
-        return node.index if node is not None else -1, alone.assoc, alone.after_fairshare
+        return (self._known.get(job.id) or self._look_at(job)).kind
 
     def of_some(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[int]:
         """Return the priorities of some jobs as of the last recalculation, or as of their submission since."""
@@ -413,9 +433,12 @@ class Multifactor:
         book.advance(view.now)
         known, look_at, ranks = self._known, self._look_at, self._fairshare_by_index()
         last, upcoming = book.next_at - self._period, book.next_at
-        return [
-            standing(job, known.get(job.id) or look_at(job), ranks, settings, last, upcoming) for job in jobs
-        ]
+        found = []
+        for job in jobs:
+            each = known.get(job.id) or look_at(job)
+            each.brought_to(job, math.floor(last + _TINY))
+            found.append(standing(job, each, ranks, settings, last, upcoming))
+        return found
 
     def next_after(self, view: ClusterView) -> Seconds:
         """Return the next recalculation."""
@@ -453,18 +476,23 @@ class Multifactor:
         return _answer(job, known.values)
 
     def _look_at(self, job: Job) -> Known:
-        node = self.book.association_of(job)
+        node, weigher = self.book.association_of(job), self._weigher
         if len(job.partitions) == 1:
             partition = job.partition
-            alone = self._weigher.fixed(job, partition, node)
+            alone = weigher.fixed(job, partition, node)
             known = Known(_qos_of(job), node, {partition.name: alone}, alone)
         else:
-            fixed = {each.name: self._weigher.fixed(job, each, node) for each in job.partitions}
+            fixed = {each.name: weigher.fixed(job, each, node) for each in job.partitions}
             known = Known(_qos_of(job), node, fixed)
+        if weigher.sizes_change:
+            later = {each.name: weigher.looked_for(job, each, node) for each in job.partitions}
+            known.later = later if later != known.fixed else None
+        known.kind = _kind_of(known)
         self._known[job.id] = known
         return known
 
     def _compute(self, job: Job, known: Known, second: int, *, cleared: bool = False) -> Priority:
+        known.brought_to(job, second)
         weight = self.settings.weight_age
         age = 0.0 if cleared or not weight else self._accrual.age(job, second) * weight
         return _weighed(job, known, age, self._fairshare(known.association))
@@ -495,6 +523,18 @@ class Multifactor:
         self._factors = None
         if self._guard is not None:
             self._guard.forget()
+
+
+def _kind_of(known: Known) -> Hashable:
+    """Return what jobs have in common that only age tells apart; None: partitions tell them apart, or they lose."""
+    alone, node = known.alone, known.association
+    if alone is None:
+        return None
+    kind = node.index if node is not None else -1, alone.assoc, alone.after_fairshare
+    if known.later is None:
+        return kind
+    later = next(iter(known.later.values()))
+    return (*kind, later.after_fairshare) if later.size > alone.size else None
 
 
 def _qos_of(job: Job) -> str:

@@ -31,10 +31,10 @@ def standing(
     :param factors: of fair share, by association; None: it counts nothing.
     :param last: the last recalculation.
     :param upcoming: the next one.
-    :returns: None: the sum may be cut off.
+    :returns: None: the sum may be cut off, or its size will count more.
     """
     fixed, node, since = known.alone, known.association, job.eligible_since
-    if fixed is None or since is None:
+    if fixed is None or since is None or known.later is not None:
         return None
     found = fixed.assoc + fixed.rest
     if factors is not None and node is not None:

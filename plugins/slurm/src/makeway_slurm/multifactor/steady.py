@@ -79,7 +79,7 @@ def first_leads_until(
             found, since, aged = float(other.priority), -math.inf, weight
         else:
             alone, eligible = behind.alone, other.eligible_since
-            if alone is None or eligible is None:
+            if alone is None or eligible is None or behind.later is not None:
                 return -math.inf
             if given and behind.values.get(other.partition.name) != other.priority:
                 return -math.inf
@@ -107,7 +107,7 @@ def _sum_of(
     if known is None:
         return float(job.priority), -math.inf, weight
     alone, eligible = known.alone, job.eligible_since
-    if alone is None or eligible is None:
+    if alone is None or eligible is None or known.later is not None:
         return None
     if given and job.priority != known.values.get(job.partition.name):
         return None
@@ -130,7 +130,9 @@ def _looked_at(
             found, since, age = float(job.priority), -math.inf, weight
         else:
             alone, eligible = known.alone, job.eligible_since
-            if alone is None or eligible is None or job.priority != known.values.get(job.partition.name):
+            if alone is None or eligible is None or known.later is not None:
+                return None
+            if job.priority != known.values.get(job.partition.name):
                 return None
             age = known.age
             found, since = age + alone.assoc + known.fairshare + alone.rest, floor(eligible + _TINY)
