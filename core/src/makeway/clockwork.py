@@ -48,6 +48,8 @@ class Clockwork:
     """Grain of backfill's plan."""
     bf_max_job_test: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
     """Most jobs looked at in one backfill pass."""
+    bf_max_job_array_resv: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
+    """Most tasks of a job array that backfill keeps nodes for in one pass."""
     bf_min_prio_reserve: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Backfill keeps no nodes for jobs of a lower priority."""
     default_queue_depth: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))

@@ -134,7 +134,12 @@ def test_two_of_nearly_the_same_sum_are_worked_out_each_time(monkeypatch: pytest
 
     Both have age 1 in 100 s, and the smaller one is half a point ahead by its size.
     """
-    settings: dict[str, Any] = {"weight_age": 100, "max_age": 10000.0, "weight_job_size": 7, "favor_small": True}
+    settings: dict[str, Any] = {
+        "weight_age": 100,
+        "max_age": 10000.0,
+        "weight_job_size": 7,
+        "favor_small": True,
+    }
     common: dict[str, Any] = {"user": "u0", "run_time": 9000.0, "time_limit": 10000.0}
     short: dict[str, Any] = {"user": "u1", "run_time": 10.0, "time_limit": 20.0}
     given = [

@@ -348,6 +348,17 @@ class Job(JobDraft):
             return self.ran + now - self.resumed_at
         return self.ran
 
+    def time_limit_in(self, partition: Partition) -> Seconds | None:
+        """Return its time limit in one of its partitions; None: there is none.
+
+        One that asks for none may run as long as each of several partitions allows, unless the first one has a default:
+        that holds in all of them (slurm-priority-and-limits 7).
+        """
+        first = self.partitions[0]
+        if self.spec.time_limit is not None or len(self.partitions) == 1 or first.default_time is not None:
+            return self.time_limit
+        return partition.max_time
+
     @property
     def nodes(self) -> NodeBits:
         """Nodes that it holds; empty while pending."""

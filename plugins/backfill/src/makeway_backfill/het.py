@@ -13,7 +13,7 @@ from makeway.licences import LICENCES
 from makeway.model import Forecast, Job, JobState, Partition, PreemptMode, Seconds
 from makeway_backfill.plan import Plan
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import put
+from makeway_engine.ledger import enter
 from makeway_engine.placing import Outcome
 from makeway_engine.schedulers.common import Attempts
 
@@ -123,7 +123,7 @@ class HetPlans:
                 return
             if self._in_turn and outcome is Outcome.BUSY:
                 self._turns[het_id] = len(components), open_now, {}
-        put(job, partition=partition)
+        enter(job, partition)
         length = self._planner.length(job)
         last = self._last_of.get(het_id, 0.0)
         own = self._planner.around(job, plan, length)

@@ -4,6 +4,7 @@ slurm-gang-and-select 5.4)."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -19,7 +20,8 @@ from makeway_backfill.het import HetPlans
 from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import put
+from makeway_engine.ledger import enter
+from makeway_engine.partition_bounds import beyond
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 
@@ -82,6 +84,9 @@ class Backfill:
         """Who behind a job may start now; None: whoever waits is looked at."""
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
+        self._tasks_planned: Counter[str] = Counter()
+        """For how many tasks of each array this pass keeps nodes."""
+        self._beyond_array_limit = attempts.ledger.rule("backfill_plans_beyond_array_limit")
         self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
         self._het = HetPlans(attempts, clockwork, self)
 
@@ -94,6 +99,7 @@ class Backfill:
         self._het.begin()
         self.expected.clear()
         self._held_back.clear()
+        self._tasks_planned.clear()
         ledger.searches = 0
         self._bounds.forget()
         if self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
@@ -107,7 +113,7 @@ class Backfill:
         arrivals, before = self._attempts.queue.arrivals, len(self._attempts.queue.arrivals)
         after, tried, leap = _FIRST, 0, _LEAP_AFTER
         while not behind.nobody(after, plan):
-            if tried >= leap:
+            if tried >= leap and not self._plans_by_array():
                 leap *= 2
                 if self._leap(after, plan, behind):
                     return
@@ -163,7 +169,13 @@ class Backfill:
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         if job.partition is not partition:
-            put(job, partition=partition)
+            enter(job, partition)
+        over = self._placer.beyond.get(job.id) or (beyond(job, partition) if len(job.partitions) > 1 else "")
+        if over:
+            self._ledger.wait_for(job, over)
+            return False
+        if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
+            return False
         if self._skips_unlicensed and job.spec.licenses and lacking(job, self._ledger) is not None:
             return False
         limit, after = None, 0.0
@@ -183,9 +195,10 @@ class Backfill:
         if found is not None and found[0] <= self._ledger.now:
             if limit is None or not limit.reserves:
                 return self._start(job, partition, plan, found[1], found[2], length)
-            outcome = self.try_start(Question(job, partition, found[2]))
-            if outcome in (Outcome.STARTED, Outcome.PREEMPTING):
-                return outcome is Outcome.STARTED
+            if not limit.at_submission_only:
+                outcome = self.try_start(Question(job, partition, found[2]))
+                if outcome in (Outcome.STARTED, Outcome.PREEMPTING):
+                    return outcome is Outcome.STARTED
             found = self.earliest(job, partition, around, length, self._ledger.now + limit.retry_after)
         reason = self._placer.prober.kept_by_windows(job)
         if reason:
@@ -197,7 +210,30 @@ class Backfill:
             self.promise(job, plan, at, length, forecast.nodes)
             if limit is not None and limit.reserves and limit.qos:
                 self._held_back[limit.qos] = max(at, self._held_back.get(limit.qos, 0.0))
+            if self._beyond_array_limit and limit is None and job.spec.array_limit is not None:
+                self._plan_for_others_of(job, partition, plan)
         return False
+
+    def _plans_by_array(self) -> bool:
+        """Whether it matters of which array a job is a task."""
+        throttle = self._attempts.queue.throttle
+        return throttle.has_more_than(self._clockwork.bf_max_job_array_resv) or (
+            self._beyond_array_limit and throttle.holds_back
+        )
+
+    def _plan_for_others_of(self, job: Job, partition: Partition, plan: Plan) -> None:
+        """Keep nodes for the tasks that wait for others of their array (`backfill_plans_beyond_array_limit`)."""
+        for task in self._attempts.queue.throttle.behind(job):
+            if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
+                return
+            own = task.partition
+            enter(task, partition)
+            length = self.length(task)
+            found = self.earliest(task, partition, self.around(task, plan, length), length)
+            enter(task, own)
+            if found is None or found[0] <= self._ledger.now:
+                return
+            self.promise(task, plan, found[0], length, found[1].nodes)
 
     def _idle_now(self, job: Job, partition: Partition, plan: Plan) -> NodeBits:
         """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""
@@ -238,6 +274,8 @@ class Backfill:
         """Keep nodes for a job from `at` on, if that is within the window."""
         if at <= plan.horizon:
             self.expected[job.id] = at
+            if job.spec.array_id is not None:
+                self._tasks_planned[job.spec.array_id] += 1
             plan.promise(at, at + length, nodes)
 
     def earliest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from makeway.model import Job, JobState, Seconds, SuspendedBy
 from makeway.record import Recorder
-from makeway_engine.ledger import Ledger, put
+from makeway_engine.ledger import Ledger, enter, put
 from makeway_engine.queue import Queue
 from makeway_engine.transitions import Transitions
 
@@ -41,7 +41,7 @@ class Corrections:
             marked_saved=False,
         )
         if job.spec.partitions:
-            put(job, partition=job.partitions[0])
+            enter(job, job.partitions[0])
         self._queue.add(job, ledger.now)
         ledger.note_reason(job, reason)
         self._recorder.moved(job, JobState.PENDING, ledger.now)

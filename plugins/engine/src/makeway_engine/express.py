@@ -30,9 +30,9 @@ from makeway_engine.endings import Endings
 from makeway_engine.express_gate import Gate, gate_of
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
+from makeway_engine.partition_bounds import Bounds, bounds_of
 from makeway_engine.parts import Parts
 from makeway_engine.rhythm import Rhythm
-from makeway_engine.submission import Bounds, bounds_of
 
 _TINY = 1e-6
 _USER = Exclusive.USER

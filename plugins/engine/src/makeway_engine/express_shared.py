@@ -19,9 +19,9 @@ from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.express_shared_beside import beside_of
 from makeway_engine.express_shared_moves import SharedMoves
 from makeway_engine.express_shared_tries import SharedTries
+from makeway_engine.partition_bounds import Bounds, bounds_of
 from makeway_engine.parts import Parts
 from makeway_engine.rhythm import Rhythm
-from makeway_engine.submission import Bounds, bounds_of
 
 _PENDING = JobState.PENDING
 _USER = Exclusive.USER

@@ -22,6 +22,7 @@ from makeway.model import (
     JobDraft,
     JobState,
     ModeSetting,
+    Partition,
     PreemptBasis,
     PreemptMode,
     Protection,
@@ -44,6 +45,7 @@ B = TypeVar("B", bound=Book)
 put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
+_SETTLED = ("Priority", "Licenses")
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _RUNNING = JobState.RUNNING
 _USER = Exclusive.USER
@@ -54,6 +56,12 @@ def put(job: Job, **changes: Any) -> None:
     """Change fields of a `Job`; for the engine alone."""
     for name, value in changes.items():
         put_field(job, name, value)
+
+
+def enter(job: Job, partition: Partition) -> None:
+    """Let one of the partitions of a job be the one where it is tried; without a time limit it has that one's."""
+    put_field(job, "partition", partition)
+    put_field(job, "time_limit", job.time_limit_in(partition))
 
 
 class Rulings(Protocol):
@@ -142,6 +150,8 @@ class Ledger:
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
+        self.settled_reasons: set[str] = set(_SETTLED)
+        """Reasons that stay as they are behind somebody who waits (recorded: builtin_licence_reason_kept)."""
         self.gives_whole_nodes = False
         """Whether every job gets all CPUs of its nodes; the selector says so once it is built."""
         self.kept_books = KeptBooks(cluster, cast(ClusterView, self))

@@ -29,7 +29,7 @@ from makeway.registry import Policies
 from makeway.state import REQUEUED, Standing, grace_of, plan_of
 from makeway.worlds.events import Action, Kill, Resume, SendSignal, Start, Suspend
 from makeway.worlds.events import Checkpoint as SaveState
-from makeway_engine.ledger import Ledger, put, put_field
+from makeway_engine.ledger import Ledger, enter, put, put_field
 from makeway_engine.priorities import Priorities
 from makeway_engine.queue import Queue
 
@@ -283,7 +283,7 @@ class Moves:
             marked_saved=False,
         )
         if job.spec.partitions:
-            put(job, partition=job.partitions[0])
+            enter(job, job.partitions[0])
         bounced = started == now and not self.clockwork.requeue_delay
         self.queue.add(job, now, bounced=bounced)
         if too_often:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, cast
 
 import attrs
@@ -60,6 +60,11 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self.waiting)
+
+    @property
+    def settled_reasons(self) -> Set[str]:
+        """Reasons that stay as they are behind somebody who waits."""
+        return self._ledger.settled_reasons
 
     def pending(self) -> Sequence[Job]:
         """Return all pending jobs, in job-table order."""
@@ -505,7 +510,9 @@ def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:
 
 def face_of(job: Job, partition: Partition) -> Job:
     """Return `job` as it is to be tried in `partition`."""
-    return job if job.partition is partition else attrs.evolve(job, partition=partition)
+    if job.partition is partition:
+        return job
+    return attrs.evolve(job, partition=partition, time_limit=job.time_limit_in(partition))
 
 
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:

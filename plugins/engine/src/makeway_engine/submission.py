@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
@@ -11,37 +11,16 @@ from makeway.bitmap import NodeBits, highest, lowest, span
 from makeway.config import McsTable, SchedulerTable
 from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
-from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Seconds, Selector
-from makeway.obstacle import counted, length, node_bounds
+from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Selector
+from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway_engine.exclusivity import label_of
-from makeway_engine.ledger import Ledger, put, put_field
+from makeway_engine.ledger import Ledger, enter, put, put_field
+from makeway_engine.partition_bounds import NODES, Bounds, beyond, bounds_of
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.het import refuse
 from makeway_engine.transitions import Transitions
-
-
-class Bounds(NamedTuple):
-    """What a partition allows one job."""
-
-    least: int
-    most: int
-    """Nodes."""
-    time: Seconds | None
-    """Longest time limit; None: any."""
-
-
-def bounds_of(job: Job, partition: Partition) -> Bounds:
-    """Return what a partition allows a job; flags of the job's QOS lift single bounds."""
-    flags: frozenset[str] = job.qos.flags if job.qos is not None else frozenset()
-    least, allowed = node_bounds(job, partition)
-    there = partition.nodes.bit_count()
-    return Bounds(
-        least=least,
-        most=there if allowed is None else min(there, allowed),
-        time=None if "PartitionTimeLimit" in flags else partition.max_time,
-    )
 
 
 class Submission:
@@ -67,6 +46,9 @@ class Submission:
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
         self._door = transitions.policies.implements("makeway_accept")
+        self._keeps_out = not scheduler.enforce_part_limits and transitions.policies.implements(
+            "makeway_admit"
+        )
         self.taken = transitions.policies.taken(ledger) if self._door else None
         """Says which jobs are surely taken there; None: nobody can say."""
         self.last_index = 0
@@ -96,15 +78,18 @@ class Submission:
         if not problem and self._door and (self.taken is None or not self.taken(job)):
             problem = transitions.policies.refusals((job,), ledger).get(job.id, "")
         if not problem and not self._scheduler.enforce_part_limits:
-            beyond = self._beyond(job)
-            if beyond:
-                self._placer.beyond[job.id] = beyond
+            over = self._beyond(job)
+            if over:
+                self._placer.beyond[job.id] = over
                 return
         problem = problem or self._misfit(job) or self._refused_as_impossible(job)
         if spec.het_id is not None:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self.reject(job, problem)
+        elif self._keeps_out and (limit := ledger.kept_out(job)) is not None and limit.at_submission_only:
+            ledger.settled_reasons.add(limit.reason)
+            ledger.wait_for(job, limit.reason)
 
     def move(self, job: Job, names: tuple[str, ...]) -> str:
         """Put a pending job that has no entries in the queue into other partitions.
@@ -121,7 +106,7 @@ class Submission:
         }
         spec = attrs.evolve(job.spec, partitions=names)
         draft, problem = self._draft(spec, job.index)
-        beyond = self._placer.beyond.pop(job.id, "")
+        over = self._placer.beyond.pop(job.id, "")
         put(
             job,
             spec=spec,
@@ -131,14 +116,14 @@ class Submission:
         )
         if not problem and self._door:
             problem = self._transitions.policies.refusals((job,), self._ledger).get(job.id, "")
-        if not problem and not self._scheduler.enforce_part_limits and (now_beyond := self._beyond(job)):
-            self._placer.beyond[job.id] = now_beyond
+        if not problem and not self._scheduler.enforce_part_limits and (now_over := self._beyond(job)):
+            self._placer.beyond[job.id] = now_over
             return ""
         problem = problem or self._misfit(job) or self._impossible(job)
         if problem:
             put(job, **before)
-            if beyond:
-                self._placer.beyond[job.id] = beyond
+            if over:
+                self._placer.beyond[job.id] = over
         return problem
 
     def draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
@@ -150,9 +135,9 @@ class Submission:
         """See which of the jobs that wait already wait for good, by the limits of their partitions."""
         if not self._scheduler.enforce_part_limits:
             for job in pending:
-                beyond = self._beyond(job)
-                if beyond:
-                    self._placer.beyond[job.id] = beyond
+                over = self._beyond(job)
+                if over:
+                    self._placer.beyond[job.id] = over
 
     def _draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
         """Return a job as it is when it is submitted now, its priority apart, and what is wrong with it."""
@@ -254,15 +239,11 @@ class Submission:
         partition = job.partition
         if len(job.partitions) > 1:
             return ""
-        bounds = bounds_of(job, partition)
-        if not bounds.least <= job.size <= bounds.most:
-            return "PartitionNodeLimit"
+        over = beyond(job, partition)
+        if over == NODES:
+            return over
         cpus = sum(node.cpus for node in self._ledger.cluster.nodes if partition.nodes >> node.index & 1)
-        if job.spec.cpus > cpus:
-            return "PartitionConfig"
-        if bounds.time is not None and (job.time_limit or 0.0) > bounds.time:
-            return "PartitionTimeLimit"
-        return ""
+        return "PartitionConfig" if job.spec.cpus > cpus else over
 
     def _misfit(self, job: Job) -> str:
         reasons = []
@@ -280,9 +261,13 @@ class Submission:
                 reasons.append(
                     f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
                 )
-            elif bounds.time is not None and job.time_limit is not None and job.time_limit > bounds.time:
+            elif (
+                bounds.time is not None
+                and (limit := job.time_limit_in(partition)) is not None
+                and limit > bounds.time
+            ):
                 reasons.append(
-                    f"asks for a time limit of {length(job.time_limit)}; "
+                    f"asks for a time limit of {length(limit)}; "
                     f"partition {partition.name} allows {length(bounds.time)}"
                 )
             elif not partition.accepts:
@@ -310,14 +295,15 @@ class Submission:
             if partition.nodes & self._ledger.up != partition.nodes:
                 return ""
             if job.partition is not partition:
-                put_field(job, "partition", partition)
+                enter(job, partition)
             blocked = self._selector.possible(job, self._ledger)
             if blocked is None:
                 if partition is not job.partitions[0]:
-                    put_field(job, "partition", job.partitions[0])
+                    enter(job, job.partitions[0])
                 return ""
             told.append(blocked.detail or blocked.reason)
-        put(job, partition=job.partitions[0], reason="BadConstraints")
+        enter(job, job.partitions[0])
+        put_field(job, "reason", "BadConstraints")
         return "; ".join(dict.fromkeys(told))
 
     def reject(self, job: Job, problem: str) -> None:

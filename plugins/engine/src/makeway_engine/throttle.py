@@ -74,6 +74,29 @@ class Throttle:
             self._waiting.pop(array_id, None)
         return [each for _, each in waiting[:free]]
 
+    def behind(self, job: Job) -> Sequence[Job]:
+        """Return the tasks that wait for others of their array, in their order, behind the last one that may be tried.
+
+        Nobody stands behind any other task.
+        """
+        array_id = job.spec.array_id
+        if array_id is None or not self._waiting.get(array_id):
+            return ()
+        tasks, place = self.tasks[array_id], _place(job)
+        for other in self._inside[array_id]:
+            if tasks[other].state is JobState.PENDING and _place(tasks[other]) > place:
+                return ()
+        return [each for _, each in self._waiting[array_id]]
+
+    def has_more_than(self, count: int) -> bool:
+        """Whether of any array more tasks than that have not ended."""
+        return any(len(tasks) > count for tasks in self.tasks.values())
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether any task waits for others of its array."""
+        return any(self._waiting.values())
+
     # ---------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, list[str]]:
         """Return the tasks of each limited array that have their turn."""

@@ -243,6 +243,24 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),
+    "backfill_plans_beyond_array_limit": Rule(
+        "backfill keeps nodes for tasks of an array beyond its limit (%n), too, as long as fewer are at work",
+        None,
+        until="23.02.4",
+        section="slurm-priority-and-limits 8 no. 2",
+    ),
+    "no_time_limit_exceeds_minutes": Rule(
+        "a job without a time limit, its own or a default, exceeds every limit on TRES minutes, whatever its partition "
+        "allows, unless a limit gives it one (measured on 22.05.8; later releases: open)",
+        "1",
+        section="slurm-priority-and-limits 6.2",
+    ),
+    "backfill_plans_for_barred_accounts": Rule(
+        "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
+        "one whose QOS may not it keeps none (measured on 22.05.8; later releases: open)",
+        "1",
+        section="slurm-priority-and-limits 7",
+    ),
     "backfill_skips_unlicensed": Rule(
         "backfill skips a job whose licences are not there now, and keeps no nodes for it",
         "1",

@@ -62,6 +62,7 @@ DEFAULTS = Clockwork(
     bf_interval=30.0,
     bf_resolution=60.0,
     bf_max_job_test=500,
+    bf_max_job_array_resv=20,
     default_queue_depth=100,
     limit_sweep=30.0,
     kill_wait=30.0,

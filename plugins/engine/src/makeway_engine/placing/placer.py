@@ -13,7 +13,8 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
-from makeway_engine.ledger import Ledger, put_field
+from makeway_engine.ledger import Ledger, enter
+from makeway_engine.partition_bounds import beyond
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.glance import Glance
@@ -104,12 +105,16 @@ class Placer:
 
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job."""
+        job, partition = question.job, question.partition
+        if len(job.partitions) > 1 and (reason := beyond(job, partition)):
+            if job.partition is not partition:
+                enter(job, partition)
+            return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
         if not self.forgiveness.on:
             quick = self.quick
             if quick is not None and (outcome := quick(question)) is not None:
                 return outcome
             return self._try_start(question)
-        job = question.job
         outcome = self.forgiveness.run(lambda: self._try_start(question), None, job)
         if outcome is not None:
             if self.preemption and question.preempt:
@@ -123,7 +128,7 @@ class Placer:
     def _try_start(self, question: Question) -> Outcome:
         job = question.job
         if job.partition is not question.partition:
-            put_field(job, "partition", question.partition)
+            enter(job, question.partition)
         if self.beyond and (reason := self.beyond.get(job.id)):
             return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
         preempt = self.preemption and question.preempt

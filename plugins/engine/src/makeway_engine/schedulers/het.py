@@ -10,7 +10,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Blocked, Job, JobState, Partition, Placement, PreemptMode
 from makeway.record import Decision
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import Ledger, put
+from makeway_engine.ledger import Ledger, enter, put
 from makeway_engine.placing import Outcome, Placer, Room
 from makeway_engine.placing.question import outcome_of
 from makeway_engine.transitions import Transitions
@@ -47,7 +47,7 @@ class HetStarter:
         When others were told to make way, `job.asked_nodes` are the nodes that all of it waits for.
         """
         if job.partition is not partition:
-            put(job, partition=partition)
+            enter(job, partition)
         components = self._in_queue_order(job)
         if not self.eligible(components):
             return Outcome.BUSY

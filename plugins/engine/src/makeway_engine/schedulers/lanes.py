@@ -18,13 +18,11 @@ from makeway_engine.schedulers.deep import DeepQueue
 
 BEHIND = "Priority"
 """Why those wait that stand behind somebody who has to wait."""
-_SETTLED = frozenset((BEHIND, "Licenses"))
-"""Reasons that stay as they are behind somebody (recorded: builtin_licence_reason_kept)."""
 
 
 def wait_behind(ledger: Ledger, job: Job) -> None:
-    """Let a job wait behind somebody; it keeps the reason that it waits for licences."""
-    if job.reason not in _SETTLED:
+    """Let a job wait behind somebody; some reasons it keeps (`Ledger.settled_reasons`)."""
+    if job.reason not in ledger.settled_reasons:
         ledger.wait_for(job, BEHIND)
 
 
@@ -35,6 +33,7 @@ class Lanes(DeepQueue):
 
     def __init__(self, queue: Queue) -> None:
         super().__init__(queue)
+        self._settled_reasons = queue.settled_reasons
         self._entry_of: dict[int, Entry] = {}
         """By the place of a job in the job table."""
         self._odd: dict[int, Entry] = {}
@@ -62,7 +61,7 @@ class Lanes(DeepQueue):
         entry = self._entry_of.get(job.index)
         if entry is None:
             return
-        if job.reason in _SETTLED:
+        if job.reason in self._settled_reasons:
             self._odd.pop(job.index, None)
         else:
             self._odd[job.index] = entry
@@ -76,7 +75,7 @@ class Lanes(DeepQueue):
     def _keep(self, entry: Entry) -> None:
         _, job, partition = entry
         self._entry_of[job.index] = entry
-        if job.reason not in _SETTLED:
+        if job.reason not in self._settled_reasons:
             self._odd[job.index] = entry
         bisect.insort(self.lanes.setdefault(partition.index, []), entry)
 

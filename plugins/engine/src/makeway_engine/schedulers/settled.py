@@ -15,7 +15,7 @@ from makeway.model import Job, Partition
 from makeway_engine.entries import Entry, Key
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.futile import NO_ROOM
-from makeway_engine.schedulers.lanes import BEHIND
+from makeway_engine.schedulers.lanes import BEHIND, wait_behind
 
 
 class Settled:
@@ -85,7 +85,7 @@ class Settled:
             if head is None or entry <= head or entry[1].spec.het_id is not None:
                 return False
         for _, job, _ in arrivals:
-            ledger.wait_for(job, BEHIND)
+            wait_behind(ledger, job)
         return True
 
     def all_wait_on(self) -> bool:

@@ -248,6 +248,14 @@ class Strict:
                 state.withdrawn |= partition.nodes
         else:
             self._doubt()
+            left = partition.nodes & allowed & self._ledger.up
+            if state.withdrawn and left.bit_count() < job.size and self._sees_nodes_first(job):
+                self._ledger.wait_for(job, RESERVED)
+
+    def _sees_nodes_first(self, job: Job) -> bool:
+        """Whether the limit that keeps a job out is looked at after nodes are."""
+        limit = self._ledger.kept_out(job)
+        return limit is not None and (not limit.before_nodes or limit.at_submission_only)
 
     def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
         allowed = self._ledger.all_nodes & ~withdrawn
@@ -255,13 +263,17 @@ class Strict:
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
-        """Return who is passed over, for `take_over`."""
+        """Return who is passed over, and which reasons are settled, for `take_over`."""
         jobs = self._ledger.jobs
-        return {"asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs}}
+        return {
+            "asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs},
+            "settled_reasons": sorted(self._ledger.settled_reasons),
+        }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self._asked = dict(memory["asked"])
+        self._ledger.settled_reasons.update(memory.get("settled_reasons", ()))
 
 
 def walks_raw(ledger: Ledger, scheduler: SchedulerTable) -> bool:

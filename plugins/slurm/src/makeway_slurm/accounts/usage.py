@@ -187,9 +187,9 @@ class UsageBook(Sums):
         return (entry.sums[raw] + entry.rate[raw] * (self.decayed_sum - entry.mark)) * self.scale
 
     def just_charged(self) -> list[tuple[Job, float, tuple[Entry, ...]]]:
-        """Return who was charged at this recalculation, in job-table order; how much, and to which entries."""
+        """Return who was charged at this recalculation, how much, and to which entries."""
         found = []
-        for charge in sorted(self._charges.values(), key=lambda each: each.job.index):
+        for charge in self._charges.values():
             seconds = max(0, self.last - max(charge.start, self._last_but_one))
             amount = charge.rate_in(self._raw) * seconds * self.per_second**seconds
             found.append((charge.job, amount, charge.entries))

@@ -47,7 +47,8 @@ class Door:
         most, wanted = partition.max_nodes, job.spec.max_nodes
         if most is not None and wanted is not None and wanted > most and "PartitionMaxNodes" not in flags:
             return NODES
-        longest, limit = partition.max_time, job.time_limit
+        longest = partition.max_time
+        limit = job.time_limit if partition is job.partition else job.time_limit_in(partition)
         if (
             longest is not None
             and limit is not None
@@ -61,13 +62,25 @@ class Door:
         groups = self._lists[at, "AllowGroups"]
         if groups and job.user != "root" and not groups & self._groups(job):
             return GROUP
-        accounts = self._accounts(job)
+        return self._of_account(job, partition) or self._of_qos(job, partition)
+
+    def bars_account_alone(self, job: Job, partition: Partition) -> bool:
+        """Whether the account of a job that may not run in a partition is all that keeps it out."""
+        shut = self.shut(job, partition)
+        return shut.startswith(ACCOUNT) and not self._of_qos(job, partition)
+
+    def _of_account(self, job: Job, partition: Partition) -> str:
+        at, accounts = partition.index, self._accounts(job)
         allowed, denied = self._lists[at, "AllowAccounts"], self._lists[at, "DenyAccounts"]
         if allowed:
             if not allowed & accounts:
                 return f"{ACCOUNT} ({self._allows(partition, 'AllowAccounts')} not {self._own(job)})"
         elif denied & accounts:
             return f"{ACCOUNT} ({self._denies(partition, 'DenyAccounts')} including {self._own(job)})"
+        return ""
+
+    def _of_qos(self, job: Job, partition: Partition) -> str:
+        at = partition.index
         qos = job.qos.name.lower() if job.qos is not None else ""
         allowed, denied = self._lists[at, "AllowQos"], self._lists[at, "DenyQos"]
         if allowed:

@@ -12,7 +12,7 @@ from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, usage_factor
 from makeway_slurm.accounts.whole_nodes import WholeNodes
-from makeway_slurm.limits.access import Door
+from makeway_slurm.limits.access import NODES, TIME, Door
 from makeway_slurm.limits.asked import Asked, Listed
 from makeway_slurm.limits.attendance import Attendance
 from makeway_slurm.limits.counts import Count, Key, Places, Seat
@@ -57,6 +57,8 @@ class Judge(Attendance):
         limits = {name: self._absolute(name, each, view) for name, each in limits.items()}
         self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
         self.door = Door(view, self._settings, self._usage)
+        self._unlimited = view.rule("no_time_limit_exceeds_minutes")
+        self._plans_for_barred = view.rule("backfill_plans_for_barred_accounts")
         self._whole_nodes = WholeNodes(view)
         self._totals: dict[int, dict[str, int]] = {}
         self._lists: dict[Seat, tuple[Listed, ...]] = {}
@@ -215,7 +217,16 @@ class Judge(Attendance):
         """Return the limit that keeps a pending job out; None: none does."""
         shut = self.door.shut(job, job.partition)
         if shut:
-            return Blocked(reason=shut, resource=LIMIT, detail=shut, keeps_nothing=True)
+            planned_for = self._plans_for_barred and self.door.bars_account_alone(job, job.partition)
+            return Blocked(
+                reason=shut,
+                resource=LIMIT,
+                detail=shut,
+                keeps_nothing=not planned_for,
+                reserves=planned_for,
+                before_nodes=True,
+                at_submission_only=shut not in (NODES, TIME),
+            )
         asked = self._known(job)
         if not asked.open:
             return None
@@ -423,6 +434,8 @@ class Judge(Attendance):
             counts = {**counts, CPU: self._whole_nodes.cpus(job, job.partition)}
             counts[BILLING] = int(billable(counts, job.partition))
         limit = job.time_limit
+        if self._unlimited and job.spec.time_limit is None and job.partitions[0].default_time is None:
+            limit = self.time_limit(job, view) or None
         minutes = None if limit is None else int(limit // 60)
         factor = usage_factor(job.qos)
         safe = job.qos is not None and "UsageFactorSafe" in job.qos.flags

@@ -176,7 +176,7 @@ class Weigher:
 def _beyond(job: Job, partition: Partition) -> bool:
     """Whether the bounds of a partition keep a job out, or a limit caps it below what it needs."""
     least, most = node_bounds(job, partition)
-    cap, longest, limit = job.spec.node_cap, partition.max_time, job.time_limit
+    cap, longest, limit = job.spec.node_cap, partition.max_time, job.time_limit_in(partition)
     return (
         job.size < least
         or (most is not None and job.size > most)

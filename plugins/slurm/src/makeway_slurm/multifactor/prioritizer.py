@@ -13,6 +13,7 @@ from makeway.priorities import Occasion, Priority
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association
 from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.job_table import JobTable
 from makeway_slurm.multifactor.accrual import Accrual
 from makeway_slurm.multifactor.classic import Classic
 from makeway_slurm.multifactor.factors import Weigher, total
@@ -44,9 +45,12 @@ class Multifactor:
         self._accrual = Accrual(view, settings)
         self._fair: FairTree | None = None
         self._classic: Classic | None = None
+        self._table: JobTable | None = None
+        """Asked for the classic fair share alone."""
         self._guard: RankGuard | None = None
         if tree is not None and (settings.has("NO_FAIR_TREE") or settings.has("DEPTH_OBLIVIOUS")):
             oblivious = settings.has("DEPTH_OBLIVIOUS")
+            self._table = view.book(JobTable)
             self._classic = Classic(
                 tree, settings.dampening_factor, oblivious=oblivious, tie_order=settings.tie_order
             )
@@ -133,14 +137,14 @@ class Multifactor:
         Slurm charges those who run on the same way through the table: who runs further down has not been charged yet.
         """
         del now
-        classic, book = self._classic, self.book
-        if classic is None:
+        classic, book, table = self._classic, self.book, self._table
+        if classic is None or table is None:
             return
         jobs = [job for job in self._view.pending if job.priority]
         if self._running:
-            jobs = sorted([*jobs, *self._view.active], key=lambda job: job.index)
-        further_down = book.just_charged()
-        further_down.reverse()
+            jobs += self._view.active
+        jobs.sort(key=table.place)
+        further_down = sorted(book.just_charged(), key=lambda each: table.place(each[0]), reverse=True)
         uncharged: Counter[int] = Counter()
         for _, amount, entries in further_down:
             uncharged.update({entry.index: amount for entry in entries if entry.index >= 0})
@@ -149,7 +153,7 @@ class Multifactor:
             return self._used(node) - uncharged[node.index]
 
         for job in jobs:
-            while further_down and further_down[-1][0].index <= job.index:
+            while further_down and table.place(further_down[-1][0]) <= table.place(job):
                 _, amount, entries = further_down.pop()
                 uncharged.subtract({entry.index: amount for entry in entries if entry.index >= 0})
             node = book.association_of(job)

@@ -82,6 +82,7 @@ _OPTIONS = {
     "bf_window": _Option("bf_window", unit=60.0, least=1),
     "bf_resolution": _Option("bf_resolution", least=1),
     "bf_max_job_test": _Option("bf_max_job_test", unit=None, least=1),
+    "bf_max_job_array_resv": _Option("bf_max_job_array_resv", unit=None, least=1),
     "bf_min_prio_reserve": _Option("bf_min_prio_reserve", unit=None),
     "default_queue_depth": _Option("default_queue_depth", unit=None, least=1),
 }
