@@ -216,6 +216,8 @@ class Strict:
                 self._doubt()
                 return
             outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
+        elif state.withdrawn and self._has_no_nodes(job, partition.nodes & allowed & self._ledger.up):
+            outcome = _BUSY  # even if a limit keeps it out as well
         else:
             outcome = self._placer.try_start(Question(job, partition, allowed))
         if outcome is _STARTED:
@@ -248,12 +250,15 @@ class Strict:
                 state.withdrawn |= partition.nodes
         else:
             self._doubt()
-            left = partition.nodes & allowed & self._ledger.up
-            if state.withdrawn and left.bit_count() < job.size and self._sees_nodes_first(job):
-                self._ledger.wait_for(job, RESERVED)
 
-    def _sees_nodes_first(self, job: Job) -> bool:
-        """Whether the limit that keeps a job out is looked at after nodes are."""
+    def _has_no_nodes(self, job: Job, left: NodeBits) -> bool:
+        """Whether too few nodes are left for a job whose limit is only looked at once there are enough.
+
+        It then holds up others as any job would (recorded: limit_without_nodes). Where there are enough nodes without
+        room, the limit comes first.
+        """
+        if left.bit_count() >= job.size or not self._placer.rulings.limited(job):
+            return False
         limit = self._ledger.kept_out(job)
         return limit is not None and (not limit.before_nodes or limit.at_submission_only)
 

@@ -31,8 +31,12 @@ _LOOK: Seconds = 0.5
 _SHORT: Seconds = 2.5
 """Shortest wait whose reason is compared: reasons change from look to look."""
 _ORDER_ONLY = frozenset(
-    ("Priority", "None", "Resources", "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin")
+    (
+        *("Priority", "None", "Resources", "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin"),
+        "BadConstraints",
+    )
 )
+"""Reasons that are no limits; a job that no node can run is one that the replay refuses."""
 _SPRIO = (
     *("job", "partition", "user", "priority", "site", "age", "assoc", "fairshare", "jobsize"),
     *("partition_prio", "qos_prio", "nice", "tres"),
@@ -113,6 +117,7 @@ def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mappin
     told = {job_id: why for job_id, _, why in run.recorder.unrunnable}
     summary["refused"] = {job_id: why for job_id, why in told.items() if not shown[job_id]["intervals"]}
     summary["reasons"] = reasons.told(scenario.duration)
+    summary["until"] = scenario.duration
     summary["time_limits"] = limiter.limits
     return summary
 
@@ -265,7 +270,7 @@ def _of_job(
     held = mine == "PENDING" and seen.changes[-1].reason == "BadConstraints"
     if mine != other_state and not (held and other_state == "FAILED"):
         yield Difference(Aspect.FINAL_STATE, name, None, mine, other_state)
-    yield from _of_reason(name, seen, summary["reasons"].get(job_id, {}), summary)
+    yield from _of_reason(name, seen, summary["reasons"].get(job_id, {}), summary["until"])
 
 
 def _starts(seen: Seen) -> Iterator[Any]:
@@ -285,15 +290,13 @@ def _first_of_each(job: Mapping[str, Any]) -> list[Seconds]:
     return list(found.values())
 
 
-def _of_reason(
-    name: str, seen: Seen, spent: Mapping[str, Seconds], summary: Mapping[str, Any]
-) -> Iterator[Difference]:
-    """Compare limits as reasons: which of them kept the job waiting longest."""
+def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Seconds) -> Iterator[Difference]:
+    """Compare limits as reasons: which of them kept the job waiting longest, up to the end of both."""
     recorded: dict[str, Seconds] = {}
     changes = list(seen.changes)
     for at, change in enumerate(changes):
         if change.state == "PENDING" and change.reason:
-            end = changes[at + 1].t if at + 1 < len(changes) else change.t + _SHORT
+            end = changes[at + 1].t if at + 1 < len(changes) else max(until, change.t)
             recorded[change.reason] = recorded.get(change.reason, 0.0) + end - change.t
     if not recorded and "[" in name:
         return  # a task that waits is part of its array's record, which the first of them keeps
