@@ -52,6 +52,9 @@ SPRIO_HEADINGS = (
 )
 
 
+_THROTTLED = "JobArrayTaskLimit"
+
+
 def multifactor_of(view: ClusterView) -> Multifactor | None:
     """Return what computes the priorities of a run; None: something else does."""
     found = view.book(UsageBook).reader
@@ -61,8 +64,8 @@ def multifactor_of(view: ClusterView) -> Multifactor | None:
 def priority_rows(view: ClusterView) -> list[PriorityRow]:
     """Return the rows of sprio as of the last computation: jobs that wait, are not held and could start.
 
-    With CALCULATE_RUNNING those that run as well (recorded: preempt_within_calculate_running); with ACCRUE_ALWAYS those
-    that could not start yet.
+    A task that waits for others of its array has no row (drawn sites). With CALCULATE_RUNNING those that run as well
+    have one (recorded: preempt_within_calculate_running); with ACCRUE_ALWAYS those that could not start yet.
     """
     multifactor = multifactor_of(view)
     if multifactor is None:
@@ -74,6 +77,8 @@ def priority_rows(view: ClusterView) -> list[PriorityRow]:
     found: list[PriorityRow] = []
     always = multifactor.settings.has("ACCRUE_ALWAYS")
     for job in listed:
+        if job.reason == _THROTTLED and job.state is JobState.PENDING:
+            continue
         if job.priority and (always or job.eligible_since is not None):
             found += _rows_of(job, multifactor)
     return found

@@ -323,6 +323,7 @@ def _of_tables(recording: Recording, scenario: Scenario, observed: Observed) -> 
             continue
         if table.what == "sprio":
             gone = {name for name, end in ends.items() if isinstance(end, int) and end < table.taken}
+            gone |= {name.partition("[")[0] for name in gone}
             yield from _of_priorities(table, observed.tables[at], names, tasks, gone)
         else:
             yield from _of_shares(table, observed.tables[at])
