@@ -217,7 +217,11 @@ class Judge(Attendance):
         """Return the limit that keeps a pending job out; None: none does."""
         shut = self.door.shut(job, job.partition)
         if shut:
-            planned_for = self._plans_for_barred and self.door.bars_account_alone(job, job.partition)
+            planned_for = (
+                self._plans_for_barred
+                and self.door.bars_account_alone(job, job.partition)
+                and self._by_limits(job, view) is None
+            )
             return Blocked(
                 reason=shut,
                 resource=LIMIT,
@@ -227,6 +231,10 @@ class Judge(Attendance):
                 before_nodes=True,
                 at_submission_only=shut not in (NODES, TIME),
             )
+        return self._by_limits(job, view)
+
+    def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Return the limit of a QOS or an association that keeps a job out; None: none does."""
         asked = self._known(job)
         if not asked.open:
             return None

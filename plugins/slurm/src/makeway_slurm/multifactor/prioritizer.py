@@ -251,7 +251,11 @@ class Multifactor:
         if self._running:
             for job in view.active:
                 if job.priority:
-                    found[job.id] = self._compute(job, self._look_at(job), second)
+                    known = self._look_at(job)
+                    value = self._compute(job, known, second)
+                    if incr_only:
+                        value = self._not_below(job, known, dict.fromkeys(known.values, job.priority))
+                    found[job.id] = value
         return found
 
     def _renewed_plainly(

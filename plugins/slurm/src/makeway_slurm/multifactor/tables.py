@@ -11,6 +11,7 @@ from makeway.model import ClusterView, Job, JobState, Listing, Seconds
 from makeway_slurm.accounts.tree import Association
 from makeway_slurm.accounts.tres import ALWAYS
 from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.multifactor.factors import total
 from makeway_slurm.multifactor.fair_tree import Share
 from makeway_slurm.multifactor.prioritizer import Multifactor
 
@@ -104,7 +105,9 @@ def _rows_of(job: Job, multifactor: Multifactor) -> Iterable[PriorityRow]:
             job=job.id,
             partition=partition.name,
             user=job.user,
-            priority=known.values[partition.name],
+            priority=total(
+                known.age, fixed, known.fairshare
+            ),  # with INCR_ONLY a job may have kept a higher one
             site=fixed.site,
             age=known.age,
             assoc=fixed.assoc,
