@@ -10,6 +10,7 @@ from makeway.config import Config
 from makeway.model import Exclusive, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Options, Run, replay
+from makeway_engine.engine import Engine
 
 MINUTE = 60.0
 
@@ -161,10 +162,19 @@ def test_without_a_time_limit_a_job_exceeds_limits_on_minutes(
     minutes: float | None, rules: dict[str, bool], starts: float | None
 ) -> None:
     """One CPU for the five minutes that its partition allows would be less than eleven."""
+    told: list[str] = []
+
+    def look(engine: Engine) -> None:
+        for waiting in engine.ledger.pending:
+            blocked = engine.ledger.kept_out(waiting)
+            told.append(blocked.detail if blocked is not None else "")
+
     run = replay(
         site(scheduler={"rules": rules}, max_time=300.0),
         [job("single", 0.0, minutes, run_time=10.0, qos="mins", partitions=("other",))],
         (),
-        Options(until=20.0),
+        Options(until=20.0, after_step=look),
     )
     assert start_of("single", run) == starts
+    assert all("the job has no time limit, and 11 minutes of cpu are allowed" in each for each in told)
+    assert bool(told) is (starts is None)

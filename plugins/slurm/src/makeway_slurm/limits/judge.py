@@ -41,6 +41,7 @@ _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
 _WHOLE_NODES = Exclusive.NODE
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
+_JOB_MINUTES = Kind.JOB_MINUTES
 _TRES, _JOBS, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.RUN_MINUTES
 _USED_MINUTES, _USED_WALL = Kind.USED_MINUTES, Kind.USED_WALL
 
@@ -382,7 +383,7 @@ class Judge(Attendance):
         minutes = _minutes(asked, wanted)
         over = running + minutes > rule.most
         again = self._again(rule) if minutes <= rule.most else None
-        return _full(rule, int(min(minutes, 1e15)), running, again) if over else None
+        return _of_minutes(rule, minutes, running, again) if over else None
 
     def _again(self, rule: Rule) -> Seconds | None:
         """Return when time alone may lift a limit: at the next recalculation, if usage can go down."""
@@ -627,6 +628,8 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
         over = _minutes(asked, wanted) > most
     if not over:
         return None
+    if kind is _JOB_MINUTES:
+        return _of_minutes(rule, _minutes(asked, wanted), 0)
     blocked = _full(rule, wanted, 0)
     if (
         kind is _NODE_TRES and most > 0
@@ -654,6 +657,15 @@ def _passes_for_good(listed: Listed, job: Job, asked: Asked) -> bool:
 def _minutes(asked: Asked, wanted: int) -> float:
     """Return the TRES-minutes that a job asks for."""
     return float("inf") if asked.booked is None else float(asked.booked * wanted)
+
+
+def _of_minutes(rule: Rule, minutes: float, running: int, again: Seconds | None = None) -> Blocked:
+    """Say that a job asks for more TRES-minutes than are left: infinitely many if it has no time limit."""
+    blocked = _full(rule, int(min(minutes, 1e15)), running, again)
+    if minutes < math.inf:
+        return blocked
+    text = f"{rule.reason}: the job has no time limit, and {rule.most:,} minutes of {rule.name} are allowed"
+    return attrs.evolve(blocked, detail=text)
 
 
 def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) -> Blocked:
