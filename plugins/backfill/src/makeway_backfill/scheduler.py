@@ -13,6 +13,7 @@ from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
+from makeway.partition_bounds import beyond
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
@@ -21,7 +22,6 @@ from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import enter
-from makeway_engine.partition_bounds import beyond
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 

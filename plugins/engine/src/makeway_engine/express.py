@@ -25,12 +25,12 @@ from makeway.model import (
     Qos,
     Seconds,
 )
+from makeway.partition_bounds import Bounds, bounds_of
 from makeway.worlds.events import Action, Event, Finished, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.express_gate import Gate, gate_of
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
-from makeway_engine.partition_bounds import Bounds, bounds_of
 from makeway_engine.parts import Parts
 from makeway_engine.rhythm import Rhythm
 

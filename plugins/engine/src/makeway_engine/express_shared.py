@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from makeway.model import Exclusive, Job, JobSpec, JobState, Partition, Placement, Qos, Seconds
+from makeway.partition_bounds import Bounds, bounds_of
 from makeway.worlds.events import Event, Finished, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.express import Express, comes_plainly, is_plain
@@ -19,7 +20,6 @@ from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.express_shared_beside import beside_of
 from makeway_engine.express_shared_moves import SharedMoves
 from makeway_engine.express_shared_tries import SharedTries
-from makeway_engine.partition_bounds import Bounds, bounds_of
 from makeway_engine.parts import Parts
 from makeway_engine.rhythm import Rhythm
 

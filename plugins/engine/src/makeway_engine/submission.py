@@ -13,10 +13,10 @@ from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Selector
 from makeway.obstacle import counted, length
+from makeway.partition_bounds import NODES, Bounds, beyond, bounds_of
 from makeway.record import Recorder
 from makeway_engine.exclusivity import label_of
 from makeway_engine.ledger import Ledger, enter, put, put_field
-from makeway_engine.partition_bounds import NODES, Bounds, beyond, bounds_of
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.het import refuse

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from makeway.model import Blocked, Candidates, Choice, Job, Placement, Selector
+from makeway.partition_bounds import beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import Ledger, enter
-from makeway_engine.partition_bounds import beyond
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.glance import Glance

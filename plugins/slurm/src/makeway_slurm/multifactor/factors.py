@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 import attrs
 
 from makeway.model import NOTHING, ClusterView, Job, Partition
-from makeway.obstacle import node_bounds
+from makeway.partition_bounds import beyond
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, priority_of
 from makeway_slurm.accounts.tres import requested, totals
@@ -90,8 +90,9 @@ class Weigher:
 
         Nobody looks where the bounds of a partition keep a job out, or a limit caps it below what it needs.
         """
-        cpus = job.spec.cpus
-        if self._whole_nodes.taken_by(job, partition) and not _beyond(job, partition):
+        cpus, cap = job.spec.cpus, job.spec.node_cap
+        barred = (cap is not None and cap < job.size) or beyond(job, partition)
+        if self._whole_nodes.taken_by(job, partition) and not barred:
             cpus = self._whole_nodes.cpus(job, partition)
         return self._of(job, partition, association, cpus)
 
@@ -171,23 +172,6 @@ class Weigher:
         else:
             found = (least / nodes + wanted / cpus) / 2
         return min(1.0, max(0.0, found))
-
-
-def _beyond(job: Job, partition: Partition) -> bool:
-    """Whether the bounds of a partition keep a job out, or a limit caps it below what it needs."""
-    least, most = node_bounds(job, partition)
-    cap, longest, limit = job.spec.node_cap, partition.max_time, job.time_limit_in(partition)
-    return (
-        job.size < least
-        or (most is not None and job.size > most)
-        or (cap is not None and cap < job.size)
-        or (
-            longest is not None
-            and limit is not None
-            and limit > longest
-            and (job.qos is None or "PartitionTimeLimit" not in job.qos.flags)
-        )
-    )
 
 
 __all__ = ["Fixed", "Weigher", "total"]

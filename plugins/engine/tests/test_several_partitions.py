@@ -1,4 +1,4 @@
-"""A job of several partitions is tried where it may run, and nowhere else (`makeway_engine.partition_bounds`)."""
+"""A job of several partitions is tried where it may run, and nowhere else (`makeway.partition_bounds`)."""
 
 from __future__ import annotations
 
