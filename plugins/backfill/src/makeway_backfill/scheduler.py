@@ -113,9 +113,9 @@ class Backfill:
         arrivals, before = self._attempts.queue.arrivals, len(self._attempts.queue.arrivals)
         after, tried, leap = _FIRST, 0, _LEAP_AFTER
         while not behind.nobody(after, plan):
-            if tried >= leap and not self._plans_by_array():
+            if tried >= leap:
                 leap *= 2
-                if self._leap(after, plan, behind):
+                if not self._plans_by_array() and self._leap(after, plan, behind):
                     return
             entry = behind.next(after, arrivals[before:])
             if entry is None:
