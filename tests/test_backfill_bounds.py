@@ -287,3 +287,31 @@ def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
     assert any(starts == 0 and planned for starts, planned in leaps), "or nobody does"
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
     assert quick == _record(*_deep(seed))
+
+
+def _arrays(seed: int) -> tuple[Config, list[JobSpec]]:
+    """Return the same with tasks of arrays among them, some of which may only run so many at a time."""
+    config, jobs = _deep(seed)
+    chance = Random(seed)
+    clockwork = {"bf_resolution": 1.0, "bf_max_job_array_resv": chance.choice((1_000_000, 3, 2))}
+    rules = {"backfill_plans_beyond_array_limit": chance.random() < 0.7}
+    scheduler = attrs.evolve(config.scheduler, clockwork=clockwork, rules=rules)
+    for job in chance.sample(jobs, 8):
+        limit = chance.choice((None, 1, 2, 3))
+        array: dict[str, Any] = {"array_id": job.id, "array_limit": limit, "partitions": job.partitions}
+        jobs += [
+            attrs.evolve(job, id=f"{job.id}_{task}", array_task=task, **array)
+            for task in range(2, chance.randint(3, 9))
+        ]
+        jobs[jobs.index(job)] = attrs.evolve(job, array_task=1, **array)
+    return attrs.evolve(config, scheduler=scheduler), sorted(jobs, key=lambda job: job.submit_at)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tasks_of_arrays_are_planned_for_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same record where those between are not planned for, and where all are."""
+    monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
+    monkeypatch.setattr(_Kinds, "many", 1)
+    quick = _record(*_arrays(seed))
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)
+    assert quick == _record(*_arrays(seed))
