@@ -119,6 +119,8 @@ class Patience:
             return not self._queue.entries
         later = self._queue.later
         one_by_one = arrived < 2 or self._easy is None
+        if not one_by_one:
+            self._priorities.be_exact()  # they are put in order if the priority of anybody else changes now
         return now < self._at_ease_until and one_by_one and not (later and later[0][0] <= now)
 
     def catch_up(self) -> None:

@@ -137,13 +137,14 @@ class Easy:
     def can_be_renewed(self) -> bool:
         """Whether a reservation that begins anew comes to the same as the one in force: it only counts nodes.
 
-        Who has started beside it since takes nodes that were to spare, or is over before it begins.
+        Who has started beside it since is over before it begins, or takes nodes that were to spare. It begins later if
+        they were not: jobs of other partitions may take more.
         """
         reserved = self.reserved
         return (
             reserved is None
             or not reserved.settled
-            or reserved.spare is not None
+            or (reserved.spare is not None and reserved.spare >= 0)
             or not reserved.holds(self._ledger)
         )
 

@@ -9,7 +9,7 @@ nobody starts. Who starts has its own pairs looked at again. `FairTree.factors` 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from makeway_slurm.accounts.usage import RAW, UsageBook
 from makeway_slurm.multifactor.fair_tree import FairTree
@@ -23,8 +23,9 @@ _NEAR = 3600.0
 """Seconds of growth within which it is worth while to look again."""
 _STEEP = 1.05
 """Nothing is sure where usage decays faster in a period."""
-_Amount = tuple[float, float]
-"""What was used as of the last recalculation, divided by the common scale, and what is added a second."""
+_Amount = tuple[float, float, float]
+"""What was used as of the last recalculation, divided by the common scale; what will have been as of the next one at
+least, with those who have ended; and what is added a second."""
 
 
 class RankGuard:
@@ -45,8 +46,6 @@ class RankGuard:
         """Up to which usage, divided by the common scale, it does so whatever happens; not there: that is not known."""
         self._until = -math.inf
         """Up to which common sum ranks stand."""
-        self._newcomers: set[int] = set()
-        """Associations that are looked at again before anything is said, by index."""
         self._watches = False
         """Whether pairs are those of the ranks that were found last."""
         self._calm = book.worth <= _STEEP and not book.resets
@@ -56,9 +55,9 @@ class RankGuard:
         book = self._book
         if not self._watches:
             return False
-        newcomers = self._newcomers = self._newcomers | book.newcomers()
+        newcomers = book.newcomers()
         if newcomers:
-            self._look_at(tuple(newcomers))
+            self._look_at(newcomers)
         return book.decayed_sum <= self._until or self._looks_again()
 
     def until(self) -> float:
@@ -82,7 +81,6 @@ class RankGuard:
         behind, bounds, room = self._behind, self._bounds, self._room
         if not self._watches:
             behind, bounds, room = {}, {}, {}
-            self._newcomers = set()
             book.newcomers()
         self._watches = True
         self._behind, self._bounds, self._room = {}, {}, {}
@@ -105,14 +103,14 @@ class RankGuard:
         """Be sure of nothing."""
         self._watches = False
 
-    def _look_at(self, newcomers: Sequence[int]) -> None:
+    def _look_at(self, newcomers: Collection[int]) -> None:
         """See up to which common sum those stand between their neighbours who use more, or had used nothing.
 
         What one uses more keeps it behind the one before it, unless it had used nothing, or was tied.
         """
         book, raw, rooms, bounds = self._book, self._raw, self._room, self._bounds
         behind, ahead, entries = self._behind, self._ahead, book.associations
-        now, ticks, young = book.decayed_sum, book.ticks, self._young_rates()
+        now, young = book.decayed_sum, self._young_rates()
         for index in newcomers:
             if index in behind:
                 room, entry = rooms.get(index), entries[index]
@@ -120,10 +118,7 @@ class RankGuard:
                 if room is not None:
                     # as in `_amount_of`, without a call
                     rate = entry.rate[raw]
-                    if entry.frozen_at == ticks:
-                        used = entry.frozen / book.scale
-                    else:
-                        used = entry.sums[raw] + rate * (now - entry.mark)
+                    used = entry.sums[raw] + rate * (now - entry.mark)
                     rate += young.get(index, 0.0)
                     if rate:
                         until = now + (room - used) / rate
@@ -137,16 +132,10 @@ class RankGuard:
                 one, tied = ahead[index]
                 if tied or one not in rooms:
                     self._watch(one, (index, tied), young)
-        # Those are looked at again whose last piece counts from the next recalculation on.
-        self._newcomers = {index for index in self._newcomers if entries[index].frozen_at == ticks}
 
     def _watch(self, one: int, pair: tuple[int, bool], young: dict[int, float]) -> None:
         """Note up to when an association surely stands before the next one."""
         other, tied = pair
-        book = self._book
-        for each in (one, other):
-            if book.associations[each].frozen_at == book.ticks:
-                self._newcomers.add(each)  # its last piece counts from the next recalculation on
         self._room.pop(one, None)
         mine, behind = self._amount_of(one, young), self._amount_of(other, young)
         until = self._bounds[one] = self._pair(one, mine, other, behind, tied=tied)
@@ -182,7 +171,7 @@ class RankGuard:
     def _pair(self, one: int, mine: _Amount, other: int, behind: _Amount, *, tied: bool) -> float:
         """Return up to which common sum `one` surely stands before `other`, nobody starting."""
         (_, share, endless), (_, share_behind, endless_behind) = self._places[one], self._places[other]
-        (used, rate), (used_behind, rate_behind) = mine, behind
+        (used, most, rate), (used_behind, most_behind, rate_behind) = mine, behind
         if not (
             tied
             or endless
@@ -197,18 +186,23 @@ class RankGuard:
             if room <= used:
                 return -math.inf
             self._room[one] = room
-            return self._book.decayed_sum + (room - used) / rate if rate else math.inf
+            if most > room:
+                return self._book.decayed_sum
+            return self._book.decayed_sum + (room - most) / rate if rate else math.inf
         if (used < _FAINT and (used or rate)) or (used_behind < _FAINT and (used_behind or rate_behind)):
             return -math.inf
         level = _TOP if endless else _BOTTOM if not share else _TOP if not used else _BETWEEN
         level_behind = (
             _TOP if endless_behind else _BOTTOM if not share_behind else _TOP if not used_behind else _BETWEEN
         )
-        if level != _BETWEEN or level_behind != _BETWEEN:  # for good, as long as nobody starts
+        if level != _BETWEEN or level_behind != _BETWEEN:
             stands = level == level_behind if tied else level > level_behind
-            return math.inf if stands else -math.inf
-        same = not (rate or rate_behind) and used == used_behind and share == share_behind
-        return math.inf if same else -math.inf
+        else:
+            stands = not (rate or rate_behind) and used == used_behind and share == share_behind
+        if not stands:
+            return -math.inf
+        # for good, as long as nobody starts; but for who has ended
+        return math.inf if most <= used and most_behind <= used_behind else self._book.decayed_sum
 
     def _amount_of(self, index: int, young: dict[int, float]) -> _Amount:
         """Return what an association has used, and what it adds.
@@ -218,11 +212,9 @@ class RankGuard:
         book, raw = self._book, self._raw
         entry = book.associations[index]
         rate = entry.rate[raw]
-        if entry.frozen_at == book.ticks:
-            used = entry.frozen / book.scale
-        else:
-            used = entry.sums[raw] + rate * (book.decayed_sum - entry.mark)
-        return used, rate + young.get(index, 0.0)
+        most = entry.sums[raw] + rate * (book.decayed_sum - entry.mark)
+        used = entry.frozen / book.scale if entry.frozen_at == book.ticks else most
+        return used, most, rate + young.get(index, 0.0)
 
     def _young_rates(self) -> dict[int, float]:
         """Return what jobs add that have just started, by association."""

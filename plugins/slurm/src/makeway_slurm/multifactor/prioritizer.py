@@ -402,6 +402,8 @@ class Multifactor:
             if priority is None:
                 return None
             found.append(priority)
+        if line.until < at:  # somebody who came has gained on those who age no more
+            return None
         self._renewed_at = at
         return found
 
