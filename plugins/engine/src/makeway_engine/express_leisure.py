@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from makeway.model import Job, Partition, Placement, Seconds
 from makeway.worlds.events import Action, Event, Submitted
@@ -214,6 +215,16 @@ class LeisurelyExpress(Express):
                 self._transitions.left_nodes = False
                 self._passed()
                 return True
+        if (
+            last
+            and wanted is not None
+            and queue.entries
+            and self._own_passes is not None
+            and not self._transitions.changed
+            and self._own_passes.start_beside(job, partition, wanted, now, self._patience.lets_pass)
+        ):
+            self._patience.look_on()
+            return True
         queue.add(job, now)
         if passes is not None:
             passes.wanted[job.index] = wanted
@@ -248,6 +259,60 @@ class LeisurelyPasses(ExpressPasses):
             return super().run(now)
         except _Unsure:
             return False
+
+    def start_beside(
+        self, job: Job, partition: Partition, wanted: int, now: Seconds, stands: Callable[[Seconds], bool]
+    ) -> bool:
+        """Start a job that has just come and is in nobody's way; False: it has to wait for a pass.
+
+        A pass would start it behind the job for which room is kept, and before it as well. Either way the same room is
+        kept then. So it need not be known which of the two comes first, as long as all others come behind them. Nobody
+        else starts: there is less room for them than in the last pass.
+
+        :param stands: puts all others who wait in order, if that is done soon; False: it is not, or a limit is near.
+        """
+        easy, moves, queue, shapes = self._easy, self._moves, self._queue, self._shapes
+        entries, idle = queue.entries, moves.idle.bit_count()
+        if (
+            wanted > idle
+            or self._placer.telling.notes
+            or (shapes is not None and (not shapes.stale or len(entries) + 1 >= shapes.many))
+            or (
+                (self.stale or self.odd is not None or len(self.wanted) != len(entries))
+                and not self._look_anew(entries)
+            )
+        ):
+            return False
+        reserved, limit = easy.reserved, job.time_limit
+        holds = reserved is not None and not self._attempts.again and reserved.holds(self._ledger)
+        for entry in queue.arrivals if holds else entries:
+            if entry[1].size <= idle:
+                return False  # the last pass was not about it
+        if not stands(now) or (holds and easy.leader is not entries[0][1]):
+            return False
+        if not holds:
+            easy.keep_room_for(entries[0])
+        reserved = cast(Reserved, easy.reserved)
+        if not reserved.settled:
+            self._settle(reserved, now)
+        forecast, spare = reserved.forecast, reserved.spare
+        outlasts = forecast is not None and (limit is None or now + limit > forecast.at)
+        if forecast is not None and (
+            spare is None or (outlasts and (wanted > spare or partition.nodes & ~forecast.eligible))
+        ):
+            return False
+        found = moves.find(job, partition, wanted) if self._let_in_until(job) > now else None
+        if found is None:
+            return False
+        self._ledger.reasons += 1  # it waited for others, if not for long
+        moves.start(job, found, now)
+        reserved.passed_by(self._ledger)
+        if outlasts and spare is not None:
+            reserved.spare = spare - len(found.allocation.node_indices)
+        queue.arrivals.clear()
+        self._ledger.searches = 0
+        self._transitions.left_nodes = False
+        return True
 
     def _try(self, entry: Entry, job: Job, partition: Partition, now: Seconds) -> Placement | None:
         if self._let_in_until(job) <= now:

@@ -220,6 +220,20 @@ class Patience:
         self._put_off(until)
         return True
 
+    def lets_pass(self, now: Seconds) -> bool:
+        """Put those who wait in order, if they stand as they did; False: they may not, or a limit is near."""
+        if self.let_in() <= now:
+            return False
+        if len(self._queue.entries) > 1:
+            return self._priorities.stands()
+        self._priorities.leave_line()
+        return True
+
+    def look_on(self) -> None:
+        """Look ahead again: somebody has started who was in nobody's way."""
+        self._puts_off, self.wake = False, math.inf
+        self._look_ahead(False, ())
+
     def is_odd(self, job: Job) -> bool:
         """Whether more than a glance and the limits known decides about a job."""
         if job.spec.het_id is not None or len(job.partitions) > 1 or job.spec.oversubscribe:

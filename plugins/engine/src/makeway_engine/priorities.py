@@ -283,6 +283,11 @@ class Priorities:
         """Whether priorities were last worked out for this very instant."""
         return self._leisurely.worked_out_at >= self._ledger.now - _TINY
 
+    def stands(self) -> bool:
+        """Whether those who wait surely stand as they did; then those who came are put among them."""
+        line = self._line
+        return bool(line) and not self.given and self._settle_beside(line, due=False)
+
     def _settle_beside(self, line: set[str], *, due: bool) -> bool:
         """Let those who came stand among those whose order is as before; False: all have to be worked out."""
         arrivals = self._queue.arrivals
