@@ -191,18 +191,22 @@ class RankGuard:
             return self._book.decayed_sum + (room - most) / rate if rate else math.inf
         if (used < _FAINT and (used or rate)) or (used_behind < _FAINT and (used_behind or rate_behind)):
             return -math.inf
-        level = _TOP if endless else _BOTTOM if not share else _TOP if not used else _BETWEEN
-        level_behind = (
-            _TOP if endless_behind else _BOTTOM if not share_behind else _TOP if not used_behind else _BETWEEN
-        )
-        if level != _BETWEEN or level_behind != _BETWEEN:
-            stands = level == level_behind if tied else level > level_behind
-        else:
-            stands = not (rate or rate_behind) and used == used_behind and share == share_behind
-        if not stands:
-            return -math.inf
-        # for good, as long as nobody starts; but for who has ended
-        return math.inf if most <= used and most_behind <= used_behind else self._book.decayed_sum
+        # Whoever has ended adds its last piece at the next recalculation.
+        for amount, amount_behind, until in (
+            (used, used_behind, -math.inf),
+            (most, most_behind, self._book.decayed_sum),
+        ):
+            rung, rung_behind = (
+                _rung(share, amount, endless),
+                _rung(share_behind, amount_behind, endless_behind),
+            )
+            if rung == rung_behind == _BETWEEN:
+                stands = not (rate or rate_behind) and amount == amount_behind and share == share_behind
+            else:
+                stands = rung == rung_behind if tied else rung > rung_behind
+            if not stands:
+                return until
+        return math.inf  # as long as nobody starts
 
     def _amount_of(self, index: int, young: dict[int, float]) -> _Amount:
         """Return what an association has used, and what it adds.
@@ -226,6 +230,11 @@ class RankGuard:
                     if entry.index >= 0:
                         found[entry.index] = found.get(entry.index, 0.0) + rate
         return found
+
+
+def _rung(share: float, used: float, endless: bool) -> int:
+    """Return where somebody stands whatever the others have used."""
+    return _TOP if endless else _BOTTOM if not share else _TOP if not used else _BETWEEN
 
 
 __all__ = ["RankGuard"]
