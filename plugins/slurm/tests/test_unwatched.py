@@ -96,6 +96,7 @@ def drawn(seed: int) -> tuple[Config, list[JobSpec]]:
         pytest.param(335, id="it makes ranks tie"),
         pytest.param(96, id="more than was to spare was taken beside the first job"),
         pytest.param(455, id="who came gains on who ages no more"),
+        pytest.param(425, id="two come at once while the first job can never start"),
         *range(20),
     ],
 )

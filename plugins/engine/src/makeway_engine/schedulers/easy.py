@@ -138,12 +138,13 @@ class Easy:
         """Whether a reservation that begins anew comes to the same as the one in force: it only counts nodes.
 
         Who has started beside it since is over before it begins, or takes nodes that were to spare. It begins later if
-        they were not: jobs of other partitions may take more.
+        they were not: jobs of other partitions may take more. A job that can never start cannot after others have.
         """
         reserved = self.reserved
         return (
             reserved is None
             or not reserved.settled
+            or reserved.forecast is None
             or (reserved.spare is not None and reserved.spare >= 0)
             or not reserved.holds(self._ledger)
         )
