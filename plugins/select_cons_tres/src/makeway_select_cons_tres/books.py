@@ -65,7 +65,8 @@ class Books:
         """Nodes touched, in order, as far as `sync` has noted them and not forgotten them again."""
         self.era = 0
         """How often all was forgotten, with the tables that followed it."""
-        self._most_history = 4 * size + 1000
+        self.most_history = 4 * size + 1000
+        """How long that may become."""
         self.touched: list[int] = []
         self._overlaid: set[int] = set()
         """Nodes on which a core is in several rows."""
@@ -373,17 +374,11 @@ class Books:
             self._sync_one(changed[0])
         else:
             self._sync_many(changed)
-        if self._parent is None and len(self.history) > self._most_history:
-            self._forget()
+        if self._parent is None and len(self.history) > self.most_history:
+            self.forget()
 
-    def note(self, node: int) -> None:
-        """Take note that a node was touched whose sets are up to date; nobody made these books from others."""
-        self.version += 1
-        self.history.append(node)
-        if len(self.history) > self._most_history:
-            self._forget()
-
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Begin the history anew: it has become longer than it is worth."""
         self.era += 1
         self.history.clear()
         self._tables.clear()

@@ -9,6 +9,7 @@ then answered without a look at any node. `makeway_select_cons_tres.fitting` say
 from __future__ import annotations
 
 import bisect
+from collections.abc import Collection
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -46,7 +47,10 @@ class IdleCores:
         self._most = 0
         """Cores of the largest node."""
         self._bounds: dict[NodeBits, dict[int, list[int]]] = {}
-        """By nodes and partition: for each number of cores, at most how much memory a node has left that has them."""
+        """By nodes and partition: for each number of cores, at most how much memory a node has left that has them.
+
+        Amounts are below zero, so that they ascend: what changes of them lies side by side.
+        """
         self._raised: dict[NodeBits, int] = {}
         """Up to where in the books' history those about these nodes were raised: the others are once they are asked."""
 
@@ -63,7 +67,7 @@ class IdleCores:
             if self._raised[nodes] != self._seen:
                 self._raise(nodes, reach)
             bounds = reach.get(wish.partition)
-            if bounds is not None and bounds[cores] < wish.memory:
+            if bounds is not None and wish.memory + bounds[cores] > 0:
                 return -1
         level = self._levels.get(cores)
         if level is None:
@@ -144,16 +148,15 @@ class IdleCores:
         """
         if bounds is None:
             reach = self.reach(nodes)
-            bounds = reach[wish.partition] = [_UNBOUND] * (self._most + 2)
-        for at in range(wish.cores, len(bounds)):
-            if bounds[at] <= left:
-                break
-            bounds[at] = left
+            bounds = reach[wish.partition] = [-_UNBOUND] * (self._most + 2)
+        first = wish.cores
+        end = bisect.bisect_left(bounds, -left, first)
+        bounds[first:end] = [-left] * (end - first)
 
     def reach(self, nodes: NodeBits) -> dict[int, list[int]]:
         """Return by partition and number of cores at most how much memory any of `nodes` has left that has them.
 
-        `sync` before; where nothing is said of a partition, there may be any amount.
+        The amounts are below zero. `sync` before; where nothing is said of a partition, there may be any amount.
         """
         books = self._books
         if self._seen != len(books.history) or self._era != books.era:
@@ -175,15 +178,17 @@ class IdleCores:
         self._raised[nodes] = self._seen
         if not reach:
             return
-        touched = self._books.history[raised:]
-        for node in touched if len(touched) < _FEW else set(touched):
-            if nodes >> node & 1:
-                left = max(lefts[node], 0)
-                for bounds in reach.values():
-                    at = free[node]
-                    while at >= 0 and bounds[at] < left:
-                        bounds[at] = left
-                        at -= 1
+        touched: Collection[int] = self._books.history[raised:]
+        if len(touched) >= _FEW:
+            touched = set(touched)
+        for bounds in reach.values():
+            for node in touched:
+                if nodes >> node & 1:
+                    cores = free[node]
+                    most = -lefts[node] if lefts[node] > 0 else 0
+                    if bounds[cores] > most:
+                        first = bisect.bisect_right(bounds, most, 0, cores)
+                        bounds[first : cores + 1] = [most] * (cores + 1 - first)
 
     def _follow(self) -> None:
         """Look again at the nodes that were touched."""

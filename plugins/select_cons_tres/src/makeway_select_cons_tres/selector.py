@@ -131,18 +131,21 @@ class ConsSelector(Known):
         screened, kinds, reach = self._screened, self.kind_of, self.idle.reach(nodes)
         kept = []
         for job in jobs:
-            known = kinds.get(job.id)
-            if known is not None and known[0] is job.spec and known[1] is job.partition:
-                kind = known[2]
-            else:
+            if (known := kinds.get(job.id)) is None:
                 kind = self.kind(job)
+            else:
+                spec, partition, kind = known
+                if spec is not job.spec or partition is not job.partition:
+                    kind = self.kind(job)
             able = screened.get(kind)
             if able is None:
                 wish = kind.screen_wish
                 if wish is None:
                     able = self._might_start(kind, job, nodes)
                 elif (
-                    wish.spans and wish.partition in reach and reach[wish.partition][wish.cores] < wish.memory
+                    wish.spans
+                    and wish.partition in reach
+                    and wish.memory + reach[wish.partition][wish.cores] > 0
                 ):
                     able = False
                 else:
@@ -174,21 +177,21 @@ class ConsSelector(Known):
             return False
         used, room, sizes = books.memory, self.layout.memory, self.layout.core_count
         offers = [
-            (node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
+            (1 << node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
             for node in touched
             if nodes >> node & 1
         ]
-        for kind in cast("Sequence[Kind]", keys):
-            wish = kind.screen_wish
-            if wish is None:
-                if self._has_room(kind, nodes, self.fitting):
+        wishes = [kind.screen_wish for kind in cast("Sequence[Kind]", keys)]
+        for bit, free, left in offers:
+            for wish in wishes:
+                if wish is not None and free >= wish.cores and left >= wish.memory and wish.able & bit:
                     return True
-                continue
-            cores, memory = wish.cores, wish.memory
-            for node, free, left in offers:
-                if free >= cores and left >= memory and wish.able >> node & 1:
-                    return True
-        return False
+        if None not in wishes:
+            return False
+        return any(
+            kind.screen_wish is None and self._has_room(kind, nodes, self.fitting)
+            for kind in cast("Sequence[Kind]", keys)
+        )
 
     def screen_without(
         self,

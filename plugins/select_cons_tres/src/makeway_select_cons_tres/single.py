@@ -22,7 +22,8 @@ def charge(books: Books, job: Job) -> None:
         return
     index = indices[0]
     mine = layout.full[index] if held is None else held[0]
-    busy = books.busy[index]
+    cores = books.busy
+    busy = cores[index]
     if busy & mine:
         books.add(job)
         return
@@ -32,27 +33,34 @@ def charge(books: Books, job: Job) -> None:
     row.count += mine.bit_count()
     if len(rows) > 1:
         row.jobs[job.id] = job
-    books.busy[index] = busy | mine
-    bit = 1 << index
+    cores[index] = busy | mine
     if not busy:
-        books.busy_nodes |= bit
-    if allocation.memory_mb is not None:
-        books.memory[index] += allocation.memory_mb[0]
-        if books.memory[index]:
-            books.charged_nodes |= bit
+        books.busy_nodes |= 1 << index
+    memory = allocation.memory_mb
+    if memory is not None:
+        used = books.memory
+        before = used[index]
+        used[index] = now = before + memory[0]
+        if now and not before:
+            books.charged_nodes |= 1 << index
     mark, sharing = MARK_OF[allocation.marks]
     if mark:
-        before = books.marks[index]
-        books.marks[index] = now = before + mark
+        marks = books.marks
+        before = marks[index]
+        marks[index] = now = before + mark
         if not before:
-            books.marked_nodes |= bit
-        if before < RESERVED <= now:
-            books.reserved_nodes |= bit
+            books.marked_nodes |= 1 << index
+        if now >= RESERVED > before:
+            books.reserved_nodes |= 1 << index
     if sharing:
         books.sharing[index] = shares = books.sharing[index] + sharing
         if shares == sharing:
-            books.sharing_nodes |= bit
-    books.note(index)
+            books.sharing_nodes |= 1 << index
+    books.version += 1
+    history = books.history
+    history.append(index)
+    if len(history) > books.most_history:
+        books.forget()
 
 
 def discharge(books: Books, job: Job) -> None:
@@ -67,7 +75,7 @@ def discharge(books: Books, job: Job) -> None:
     rows = part.rows
     row = rows[0]
     if len(rows) > 1:
-        if not part.all_in_first:
+        if rows[-1].count or (len(rows) > 2 and not part.all_in_first):
             books.remove(job)
             return
         del row.jobs[job.id]
@@ -75,27 +83,35 @@ def discharge(books: Books, job: Job) -> None:
     mine = layout.full[index] if held is None else held[0]
     row.cores[index] &= ~mine
     row.count -= mine.bit_count()
-    books.busy[index] = busy = books.busy[index] & ~mine
-    bit = 1 << index
+    cores = books.busy
+    cores[index] = busy = cores[index] & ~mine
     if not busy:
-        books.busy_nodes &= ~bit
-    if allocation.memory_mb is not None:
-        books.memory[index] = left = books.memory[index] - allocation.memory_mb[0]
+        books.busy_nodes &= ~(1 << index)
+    memory = allocation.memory_mb
+    if memory is not None:
+        used = books.memory
+        used[index] = left = used[index] - memory[0]
         if not left:
-            books.charged_nodes &= ~bit
+            books.charged_nodes &= ~(1 << index)
     mark, sharing = MARK_OF[allocation.marks]
     if mark:
-        before = books.marks[index]
-        books.marks[index] = now = max(0, before - mark)
+        marks = books.marks
+        before = marks[index]
+        now = before - mark if before > mark else 0
+        marks[index] = now
         if before and not now:
-            books.marked_nodes ^= bit
-        if now < RESERVED <= before:
-            books.reserved_nodes ^= bit
+            books.marked_nodes ^= 1 << index
+        if before >= RESERVED > now:
+            books.reserved_nodes ^= 1 << index
     if sharing:
         books.sharing[index] = shares = books.sharing[index] - sharing
         if not shares:
-            books.sharing_nodes ^= bit
-    books.note(index)
+            books.sharing_nodes ^= 1 << index
+    books.version += 1
+    history = books.history
+    history.append(index)
+    if len(history) > books.most_history:
+        books.forget()
 
 
 __all__ = ["charge", "discharge"]
