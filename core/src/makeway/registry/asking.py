@@ -225,6 +225,27 @@ class Asker:
 
         return checked
 
+    def number_of(
+        self, plugin: str, hook: str, function: Callable[[Job], Any]
+    ) -> Callable[[Job], int | None]:
+        """Return what asks `function`, as `asked_beside` does, for a whole number about one job after the other."""
+        answered = self._answered
+
+        def checked(job: Job) -> int | None:
+            answered[hook] = plugin
+            try:
+                found: object = function(job)
+            except MakewayError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise self.blame(hook, job, error) from error
+            if found is None or type(found) is int:
+                return found
+            text = f"its function returned {shown(found)}; allowed: a whole number or None"
+            raise self.fault(hook, job, text)
+
+        return checked
+
     def listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
         """Return an answer as a list.
 

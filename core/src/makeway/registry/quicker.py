@@ -43,16 +43,7 @@ def rank_of(asker: Asker, view: ClusterView) -> Callable[[Job], int | None] | No
     if told is None:
         return None
     rank, hook = told
-    plugin = asker.who("makeway_queue_order")
-
-    def checked(job: Job) -> int | None:
-        found: object = asker.asked_beside(plugin, hook, job, rank, job)
-        if found is not None and type(found) is not int:
-            text = f"its function returned {shown(found)}; allowed: a whole number or None"
-            raise asker.fault(hook, job, text)
-        return found
-
-    return checked
+    return asker.number_of(asker.who("makeway_queue_order"), hook, rank)
 
 
 def kind_of(asker: Asker, view: ClusterView) -> Callable[[Job], Any] | None:

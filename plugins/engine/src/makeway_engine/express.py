@@ -63,6 +63,7 @@ class Express:
         self._ledger = parts.ledger
         self._by_end = parts.ledger.by_end
         self._queue = parts.queue
+        self._attempts = parts.schedulers.attempts
         self._transitions = parts.transitions
         self._placer = placer = parts.placer
         self._submission = parts.submission
@@ -138,6 +139,8 @@ class Express:
                 self._rhythm.look_at = endings.look_at
             if transitions.making_way.retries:
                 self.calm = False
+        if not self.calm:
+            self._look_around()  # mostly all is calm again, and then it is soon said when to wake up
         if ledger.gone:
             self._reports.ended(ledger.gone)
         if self._deeds is not None and transitions.actions:
@@ -179,6 +182,7 @@ class Express:
                 or placer.beyond
                 or placer.kept.claims
                 or placer.forgives
+                or self._attempts.custom_order
             )
             and self._moves.look_around()
         )

@@ -14,6 +14,7 @@ from makeway.model import Exclusive, Job, JobSpec, JobState, Partition, Placemen
 from makeway.partition_bounds import Bounds, bounds_of
 from makeway.worlds.events import Event, Finished, Submitted
 from makeway_engine.endings import Endings
+from makeway_engine.entries import Key
 from makeway_engine.express import Express, comes_plainly, is_plain
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
@@ -23,6 +24,8 @@ from makeway_engine.express_shared_tries import SharedTries
 from makeway_engine.parts import Parts
 from makeway_engine.rhythm import Rhythm
 
+_Came = tuple[Key, Job]
+"""A job that has just come, after the place that it would have in the queue."""
 _PENDING = JobState.PENDING
 _USER = Exclusive.USER
 
@@ -39,26 +42,21 @@ class SharedExpress(Express):
 
     def _ways_of(self, parts: Parts) -> tuple[ExpressMoves, ExpressPasses | None]:
         self._shared = moves = SharedMoves(parts)
-        self._attempts = parts.schedulers.attempts
         self._beside = beside_of(parts, parts.config.scheduler.type)
         if not parts.placer.telling.notes:
             tries = SharedTries(parts, moves)
             parts.placer.quick, parts.placer.waits = tries.quick, tries.waits
         return moves, None
 
-    def _look_around(self) -> bool:
-        self.calm = not self._attempts.custom_order and super()._look_around()
-        return self.calm
-
     def _take(self, events: Sequence[Event], now: Seconds) -> None:
         """Take several things that happened at one instant; each may go either way."""
         transitions = self._transitions
-        came: list[Job] = []
+        came: list[_Came] = []
         for event in events:
             if type(event) is Submitted:
-                job = self._enter(event.spec, now) if self.calm else None
-                if job is not None:
-                    came.append(job)
+                entered = self._enter(event.spec, now) if self.calm else None
+                if entered is not None:
+                    came.append(entered)
                 else:
                     self._let_wait(came, now)
                     self._submit_plainly(event)
@@ -76,14 +74,17 @@ class SharedExpress(Express):
     # ------------------------------------------------------------------------------ come
     def _submit(self, event: Submitted, now: Seconds, *, last: bool = True) -> bool:
         """Take a job in, and let it start or wait; False: a pass has still to be made."""
-        job = self._enter(event.spec, now)
-        if job is None:
+        entered = self._enter(event.spec, now)
+        if entered is None:
             self._submit_plainly(event)
             return False
-        return self._start_all([job], now)
+        return self._start_all([entered], now)
 
-    def _enter(self, spec: JobSpec, now: Seconds) -> Job | None:
-        """Take a job in that neither stands in the queue yet nor was tried; None: it is not plain, nothing was done."""
+    def _enter(self, spec: JobSpec, now: Seconds) -> _Came | None:
+        """Take a job in that neither stands in the queue yet nor was tried; None: it is not plain, nothing was done.
+
+        :returns: it, with the place that it would have in the queue.
+        """
         ledger, entrances = self._ledger, self._entrances
         names = spec.partitions, spec.qos
         entrance = entrances[names] if names in entrances else self._find_entrance(spec)
@@ -99,7 +100,7 @@ class SharedExpress(Express):
             not least <= size <= most
             or (longest is not None and limit is not None and limit > longest)
             or (self._limited is not None and self._limited(job))
-            or not self._queue.has_rank(job)
+            or (rank := self._queue.rank_of(job)) is None
             or (self._deeds is not None and self._reports.has_ended(spec.id))
             or not self._is_possible(job)
         ):
@@ -116,9 +117,9 @@ class SharedExpress(Express):
         if self._shared.books.kept:
             self._shared.books.came(job)
         self._shared.record.entered(job, now)
-        return job
+        return self._queue.key_of(job, entrance.partition, rank), job
 
-    def _start_all(self, came: list[Job], now: Seconds) -> bool:
+    def _start_all(self, came: list[_Came], now: Seconds) -> bool:
         """Start jobs that have just come; False: some of them wait now, so that a pass has to be made."""
         queue = self._queue
         if queue.entries:
@@ -128,8 +129,8 @@ class SharedExpress(Express):
             self._let_wait(came, now)
             return False
         ledger, moves = self._ledger, self._shared
-        first = came[0]
-        for job in came if len(came) < 2 else sorted(came, key=queue.place_of):
+        first = came[0][1]
+        for _, job in came if len(came) < 2 else sorted(came):  # places differ, so jobs are never compared
             found = moves.look(job, job.partition.nodes)
             if not isinstance(found, Placement) or found.alternative:
                 self._let_wait(came, now)
@@ -142,17 +143,14 @@ class SharedExpress(Express):
         passed()
         return True
 
-    def _start_beside(self, came: list[Job], now: Seconds) -> bool:
+    def _start_beside(self, came: list[_Came], now: Seconds) -> bool:
         """Do so where others wait already."""
-        beside, place_of = self._beside, self._queue.place_of
-        keyed = [(place_of(job), job) for job in came] if beside is not None else []
-        if beside is None or not beside.begins([key for key, _ in keyed]):
+        beside = self._beside
+        if beside is None or not beside.begins([key for key, _ in came]):
             self._let_wait(came, now)
             return False
-        if beside.in_order:
-            keyed.sort()
         ledger, moves = self._ledger, self._shared
-        for key, job in keyed:
+        for key, job in sorted(came) if len(came) > 1 and beside.in_order else came:
             nodes = beside.nodes_for(job, key, now)
             found = moves.look(job, nodes) if nodes else None
             if not isinstance(found, Placement) or found.alternative:
@@ -166,10 +164,10 @@ class SharedExpress(Express):
         self._transitions.changed = not beside.ends()
         return not self._transitions.changed
 
-    def _let_wait(self, came: list[Job], now: Seconds) -> None:
+    def _let_wait(self, came: list[_Came], now: Seconds) -> None:
         """Let jobs wait for a pass that have just come."""
         queue, behind = self._queue, False
-        for job in came:
+        for _, job in came:
             if job.state is _PENDING:
                 queue.add(job, now)
                 if behind and job.reason != "Priority":

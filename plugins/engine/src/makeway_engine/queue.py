@@ -156,14 +156,9 @@ class Queue:
         """Whether the entries stand as a policy orders them."""
         return self._rank is not None
 
-    def has_rank(self, job: Job) -> bool:
-        """Whether nobody ranks jobs, or `job` has a rank."""
-        return self._rank is None or self._rank(job) is not None
-
-    def place_of(self, job: Job) -> Key:
-        """Return the place that a job of one partition would have in the order of the queue; it has a rank, if any."""
-        rank = 0 if self._rank is None else self._rank(job)
-        return self.key_of(job, job.partition, rank or 0)
+    def rank_of(self, job: Job) -> int | None:
+        """Return the rank of a job, 0 where nobody ranks jobs; None: the policy that ranks them has none for it."""
+        return 0 if self._rank is None else self._rank(job)
 
     def rank_by(self, rank: Callable[[Job], int | None]) -> None:
         """Let `rank` say who comes first, as long as it has a rank for everybody."""

@@ -358,7 +358,7 @@ class Books:
 
     # ------------------------------------------------------------------------ what follows
     def sync(self) -> None:
-        """Bring the sets of nodes up to date."""
+        """Bring the sets of nodes up to date; they are while no node is in `touched`."""
         if self._stale:
             for index in self._stale:
                 self.parts[index].rebuild()

@@ -39,7 +39,8 @@ class Prompt:
         if wish is None or job.spec.licenses:
             return ConsAttempt(self._known, job, nodes, view).probe()
         books = self._known.books
-        books.sync()
+        if books.touched:
+            books.sync()
         index = self._known.idle.first(wish, nodes, books.reserved_nodes)
         if index < 0:
             return self._known.possible(job, view) or self._no_room(kind, job, nodes, view)

@@ -40,7 +40,8 @@ class RemainingBooks:
 
     def has_room(self, kind: Kind, nodes: NodeBits) -> bool:
         """Whether a job of `kind` would find the nodes that it wants among `nodes`."""
-        self._books.sync()
+        if self._books.touched:
+            self._books.sync()
         if kind.screen_wish is not None:
             return self._idle.first(kind.screen_wish, nodes) >= 0
         return (nodes & self._fitting.nodes(kind)).bit_count() >= kind.request.min_nodes

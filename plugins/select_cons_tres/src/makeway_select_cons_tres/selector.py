@@ -124,7 +124,8 @@ class ConsSelector(Known):
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
         """Drop jobs that no cores can serve: idle ones and, with gang, those over which it may lay them."""
         books = self.books
-        books.sync()
+        if books.touched:
+            books.sync()
         if self._screened_at != (books.version, nodes):
             self._screened_at = (books.version, nodes)
             self._screened.clear()
@@ -162,13 +163,15 @@ class ConsSelector(Known):
     def moment(self) -> Hashable:
         """Return how far the history of the books has come."""
         books = self.books
-        books.sync()
+        if books.touched:
+            books.sync()
         return books.era, len(books.history)
 
     def gained(self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits) -> bool:
         """Whether a node that was touched since then has what one of these kinds wants."""
         books = self.books
-        books.sync()
+        if books.touched:
+            books.sync()
         era, seen = cast("tuple[int, int]", since)
         if era != books.era or self.mode.gang:
             return True
