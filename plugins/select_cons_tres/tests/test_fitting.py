@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Any
 
@@ -14,7 +14,9 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.model import Job, JobSpec
+from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.futile import FutileTries
+from makeway_engine.schedulers.shapes import Shape
 from makeway_select_cons_tres import known
 from makeway_select_cons_tres.beside import Beside
 from makeway_select_cons_tres.books import Books
@@ -122,9 +124,19 @@ def test_who_is_passed_over_would_be_tried_in_vain(
         passed_over += len(found)
         return found
 
+    among = Barred.open_among
+
+    def counting_shapes(self: Barred, shapes: Collection[Shape], *, no_room: bool = False) -> Sequence[Shape]:
+        nonlocal passed_over
+        found = among(self, shapes, no_room=no_room)
+        passed_over += sum(bool(shape.entries) for shape in shapes) - len(found)
+        return found
+
     monkeypatch.setattr(FutileTries, "vain", counting)
+    monkeypatch.setattr(Barred, "open_among", counting_shapes)
     quick = replay_table(specs, config=chosen)
     monkeypatch.setattr(FutileTries, "vain", lambda self, waiting, kind_of: set())
+    monkeypatch.setattr(Barred, "complete", lambda self: False)
     assert without_waits(quick.record) == without_waits(replay_table(specs, config=chosen).record)
     assert passed_over > 50 or mode == "suspend,gang"
 

@@ -6,12 +6,13 @@ to it. `Greedy` says what a pass comes to without this, and `tests/test_deep_que
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Sequence
+from typing import cast
 
-from makeway.model import Job
+from makeway.model import Job, Partition
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.futile import FutileTries
-from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes
+from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes, glance
 
 
 class Barred(Shapes):
@@ -27,44 +28,54 @@ class Barred(Shapes):
         super().__init__(queue, self._alike, lambda job: not futile.judges(job) or futile.kind(job) is None)
         self._futile = futile
         self._screens_by = screen_key
-        self._kinds: dict[int, Hashable | None] = {}
-        """Whom jobs may displace, by their place in the job table."""
+        self._place_of: dict[Shape, tuple[Hashable, int]] = {}
+        """Whom jobs may displace, and the index of their partition, by shape; of those who may displace anybody."""
 
-    def _alike(self, job: Job) -> Hashable:
-        kind = self._kinds[job.index] = self._futile.kind(job)
-        return self._screens_by(job), kind
+    @property
+    def displacing(self) -> Collection[Shape]:
+        """The shapes of those who may displace others."""
+        return list(self._place_of)
 
-    def _forget(self) -> None:
-        super()._forget()
-        self._kinds.clear()
-
-    def _drop(self, job: Job) -> None:
-        super()._drop(job)
-        self._kinds.pop(job.index, None)
-
-    def open_among(self, shapes: Iterable[Shape], *, no_room: bool = False) -> list[Shape]:
+    def open_among(self, shapes: Collection[Shape], *, no_room: bool = False) -> Sequence[Shape]:
         """Return those of `shapes` whose jobs are worth a try.
 
         :param no_room: it is known that there is no room for any of them as things stand.
         """
-        kinds, futile = self._kinds, self._futile
-        if no_room:
-            futile.saw_room = False
-            if not futile.looks_further:
-                return []
-            first = [
-                (job, shape)
-                for shape in shapes
-                if shape.entries and kinds[(job := shape.entries[0][1]).index] != ()
-            ]
-        else:
-            first = [(shape.entries[0][1], shape) for shape in shapes if shape.entries]
-        if not first:
-            futile.saw_room = False
-            return []
-        look = futile.without_room if no_room else futile.vain
-        vain = look([job for job, _ in first], lambda job: kinds[job.index])
-        return [shape for job, shape in first if id(job) not in vain]
+        futile, place_of = self._futile, self._place_of
+        able = () if no_room else glance(futile.glance, shapes)
+        futile.saw_room = bool(able)
+        if not futile.looks_further:
+            return able
+        blocked: dict[tuple[Hashable, int], list[Shape]] = {}
+        for shape in shapes:
+            place = place_of.get(shape)
+            if place is not None and shape.entries and shape not in able:
+                blocked.setdefault(place, []).append(shape)
+        found = list(able)
+        for place, several in blocked.items():
+            first = [shape.entries[0][1] for shape in several]
+            worth = set(map(id, futile.worth(first, place)))
+            if worth:
+                found += [shape for shape, job in zip(several, first, strict=True) if id(job) in worth]
+        return found
+
+    # ------------------------------------------------------------------------------------ the index
+    def _alike(self, job: Job) -> Hashable:
+        return self._screens_by(job), self._futile.kind(job)
+
+    def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
+        shape = super()._new_shape(partition, size, alike)
+        _, kind = cast("tuple[Hashable, Hashable]", alike)
+        if kind != ():
+            self._place_of[shape] = kind, partition.index
+        return shape
+
+    def _end_shape(self, shape: Shape) -> None:
+        self._place_of.pop(shape, None)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._place_of.clear()
 
 
 __all__ = ["Barred"]

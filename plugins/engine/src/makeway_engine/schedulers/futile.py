@@ -24,6 +24,7 @@ class FutileTries:
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
+        self.glance = placer.glance.among
         self._kind = placer.order.kind_of
         self._notes = placer.telling.notes
         self._limited = placer.rulings.limited
@@ -74,7 +75,7 @@ class FutileTries:
 
         :param kind_of: as `kind`.
         """
-        able = set(map(id, self._placer.glance.among(waiting)))
+        able = set(map(id, self.glance(waiting)))
         self.saw_room = bool(able)
         blocked = [job for job in waiting if id(job) not in able] if able else waiting
         if not self._placer.preemption:
@@ -84,25 +85,26 @@ class FutileTries:
     def without_room(self, blocked: Sequence[Job], kind_of: Callable[[Job], Hashable | None]) -> set[int]:
         """Return which of these need not be tried, for whom there is no room as things stand."""
         vain: set[int] = set()
-        still = self._placer.foresight.still
-        for kind, several in _by_kind(blocked, kind_of).items():
-            if kind[0] == ():
-                vain.update(map(id, several))
-                continue
-            open_ = [job for job in several if not still(job, kind)]
-            if len(open_) < len(several):
-                vain.update(map(id, several))
-                if not open_:
-                    continue
-                vain.difference_update(map(id, open_))
-                several = open_
-            candidates = self._placer.order.candidates(several[0])
-            if candidates.ask_again_at is not None:
-                self._placer.making_way.remember(candidates.ask_again_at)
-            if not candidates.reason:
-                vain.update(map(id, several))
-                vain.difference_update(map(id, self._placer.foresight.helped(several, candidates, kind)))
+        for place, several in _by_kind(blocked, kind_of).items():
+            vain.update(map(id, several))
+            if place[0] != ():
+                vain.difference_update(map(id, self.worth(several, place)))
         return vain
+
+    def worth(self, jobs: Sequence[Job], place: tuple[Hashable, int]) -> Sequence[Job]:
+        """Return which of these are to be tried, for whom there is no room, but who may displace others.
+
+        :param place: their kind, and the index of their partition.
+        """
+        placer = self._placer
+        still = placer.foresight.still
+        left = [job for job in jobs if not still(job, place)]
+        if not left:
+            return left
+        candidates = placer.order.candidates(left[0])
+        if candidates.ask_again_at is not None:
+            placer.making_way.remember(candidates.ask_again_at)
+        return left if candidates.reason else placer.foresight.helped(left, candidates, place)
 
 
 def _by_kind(

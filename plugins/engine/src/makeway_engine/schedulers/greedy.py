@@ -17,7 +17,7 @@ from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
 from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Requests
-from makeway_engine.schedulers.shapes import Shapes, glance, in_turn
+from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
 _MOST_ROUNDS = 1000
 """How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
@@ -183,7 +183,7 @@ class Greedy:
     def _go_through_shapes(self, shapes: Shapes) -> None:
         """Try the same as `_go_through` would: whoever a glance does not judge, and whoever it sees room for."""
         ledger, arrivals = self._ledger, self._queue.arrivals
-        left = shapes.behind(None)
+        left: Sequence[Shape] = shapes.behind(None)
         after: Entry | None = None
         going = True
         while going:
@@ -231,14 +231,16 @@ class Greedy:
     def _go_through_barred(self, barred: Barred) -> None:
         """Try the same as `_go_through` would, with a look at one job of each shape."""
         ledger, arrivals = self._ledger, self._queue.arrivals
-        left = barred.behind(None)
         after: Entry | None = None
         going = True
         freed_before, in_vain = ledger.freed, self._in_vain_for
         no_room = in_vain is not None and in_vain.holds()
+        left: Collection[Shape] = barred.displacing if no_room else barred.behind(None)
         while going:
             going = False
             left = barred.open_among(left, no_room=no_room)
+            if not left and not barred.apart:
+                break
             version, freed = ledger.version, ledger.freed
             for entry in in_turn([barred.apart, *(shape.entries for shape in left)], after):
                 after = entry

@@ -185,7 +185,7 @@ class Requests(Shapes):
         elif not at:
             self._kept[other] = shape
         else:
-            known_shape = self._kept[other] = self._new_shape(shape.partition, shape.size)
+            known_shape = self._kept[other] = self._new_shape(shape.partition, shape.size, other[-1])
             known_shape.entries += moving
         self._awake[other] = self._kept[other]
         self._rest(job, said)
@@ -224,7 +224,8 @@ class Requests(Shapes):
             if said is not None:
                 ledger.wait_for(job, said if isinstance(said, str) else said.reason)
 
-    def _new_shape(self, partition: Partition, size: int) -> Shape:
+    def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
+        del alike
         return _Alike(partition, size)
 
     def _rest(self, job: Job, reason: Standing) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import attrs
 
@@ -69,6 +70,9 @@ class Shape:
             yield self.by_limit[limit]
 
 
+S = TypeVar("S", bound=Shape)
+
+
 def _take_out(listed: list[Entry], entry: Entry) -> None:
     del listed[bisect.bisect_left(listed, entry)]
 
@@ -94,7 +98,12 @@ class Shapes(DeepQueue):
 
     def behind(self, entry: Entry | None) -> list[Shape]:
         """Return the shapes with any entry behind one in the queue; None: all."""
-        return [shape for shape in self._kept.values() if entry is None or shape.entries[-1] > entry]
+        kept = self._kept.values()
+        if entry is None:
+            return list(kept)
+        if entry is self._queue.entries[0]:  # all others are behind it
+            return [shape for shape in kept if shape.entries[-1] is not entry]
+        return [shape for shape in kept if shape.entries[-1] > entry]
 
     def waits(self, job: Job) -> None:
         """A job waits for another reason than before."""
@@ -121,10 +130,12 @@ class Shapes(DeepQueue):
         self._entry_of[job.index] = key, entry
         shape = self._kept.get(key)
         if shape is None:
-            shape = self._kept[key] = self._new_shape(partition, job.size)
+            shape = self._kept[key] = self._new_shape(partition, job.size, key[-1])
         shape.add(entry)
 
-    def _new_shape(self, partition: Partition, size: int) -> Shape:
+    def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
+        """Return a shape for jobs of such a key (`ScreenKey`)."""
+        del alike
         return Shape(partition, size)
 
     def _drop(self, job: Job) -> None:
@@ -139,23 +150,27 @@ class Shapes(DeepQueue):
             shape.remove(entry)
             if not shape.entries:
                 del self._kept[key]
+                self._end_shape(shape)
+
+    def _end_shape(self, shape: Shape) -> None:
+        """Take note that nobody of a shape is left."""
 
 
 def glance(
-    among: Callable[[Sequence[Job], NodeBits], Sequence[Job]], shapes: Iterable[Shape], beside: NodeBits = 0
-) -> list[Shape]:
+    among: Callable[[Sequence[Job], NodeBits], Sequence[Job]], shapes: Collection[S], beside: NodeBits = 0
+) -> Sequence[S]:
     """Return the shapes whose jobs might start now.
 
     :param among: as `makeway_engine.placing.glance.Glance.among`.
     :param beside: nodes that they may not have.
     """
-    several = [shape for shape in shapes if shape.entries]
-    if not several:
-        return []
-    first = [shape.entries[0][1] for shape in several]
-    kept = among(first, beside)
-    if len(kept) == len(first) or not kept:
-        return several if kept else []
+    first = [entries[0][1] for shape in shapes if (entries := shape.entries)]
+    kept = among(first, beside) if first else first
+    if not kept:
+        return ()
+    several = shapes if len(first) == len(shapes) else [shape for shape in shapes if shape.entries]
+    if len(kept) == len(first):
+        return list(several)
     able = set(map(id, kept))
     return [shape for shape, job in zip(several, first, strict=True) if id(job) in able]
 
