@@ -24,6 +24,8 @@ from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
+Barred = tuple[Job, NodeBits, Seconds]
+"""The first job, the nodes that are kept for it, and from when on."""
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
 _PENDING = JobState.PENDING
 _STARTED = Outcome.STARTED
@@ -46,6 +48,10 @@ class Easy:
         """How many glances were cast in this pass."""
         self._saw_room = False
         """Whether the last of them saw room for anybody."""
+        self._tries = 0
+        """How many behind the first one were tried in this pass."""
+        self._barred: Barred | None = None
+        """While `in_vain` holds: by what those are kept back for whom there is room; None: there is for nobody."""
         self.shapes = shapes
         self.attempts = attempts
         self._ledger = attempts.ledger
@@ -71,15 +77,16 @@ class Easy:
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
-                self._looks = 0
+                self._looks = self._tries = 0
                 self._follow(arrivals, reserved)
                 if self._in_vain is not None:
-                    self._learn(self._in_vain, arrivals=True)
+                    self._learn(self._in_vain, reserved, arrivals=True)
                 return
         self.reserved = None
         ledger, waits = self._ledger, self._placer.waits
         freed = ledger.freed
         vain = self._in_vain is not None and self._in_vain.holds()
+        barred = self._barred
         live = not attempts.custom_order and not attempts.turns
         entries = self._queue.entries if live else attempts.ordered()
         at = 0
@@ -88,6 +95,7 @@ class Easy:
             _, job, partition = entry
             if (
                 vain
+                and (barred is None or barred[0] is job)
                 and waits is not None
                 and job.reason == NO_ROOM
                 and job.partition is partition
@@ -103,23 +111,51 @@ class Easy:
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self.reserved = self._reserve(entry, outcome)
-            if vain and ledger.freed == freed:
+            if vain and ledger.freed == freed and (barred is None or self._bars_still(self.reserved, barred)):
                 return
-            self._looks = 0
+            self._looks = self._tries = 0
             if self._by_shape and live and self.shapes is not None and self.shapes.complete():
                 self._backfill_by_shape(entry, self.reserved, self.shapes)
             else:
                 self._follow(entries[at + 1 :], self.reserved)
             if self._in_vain is not None:
-                self._learn(self._in_vain, arrivals=False)
+                self._learn(self._in_vain, self.reserved, arrivals=False)
             return
 
-    def _learn(self, in_vain: InVain, *, arrivals: bool) -> None:
-        """Take note of what the glances of this pass saw behind the first one, or among those who came."""
-        if self._looks == 1 and not self._saw_room:
-            in_vain.nobody(arrivals=arrivals)
-        elif self._looks:
-            in_vain.forget()
+    def _learn(self, in_vain: InVain, reserved: Reserved, *, arrivals: bool) -> None:
+        """Take note of what the glances of this pass saw behind the first one, or among those who came.
+
+        Whoever has room on the reserved nodes alone, or none, can start only once other nodes have gained something,
+        or the reservation is for other nodes, or begins later.
+        """
+        forecast = reserved.forecast
+        if self._looks != 1 or (
+            self._saw_room and (self._tries or forecast is None or reserved.spare is not None)
+        ):
+            if self._looks:
+                in_vain.forget()
+        elif in_vain.nobody(arrivals=arrivals):
+            before = self._barred if arrivals else None
+            if self._saw_room and forecast is not None:
+                shadow = reserved.shadow(self._ledger)
+                before = reserved.entry[1], forecast.nodes, min(shadow, before[2]) if before else shadow
+            self._barred = before
+
+    def _bars_still(self, reserved: Reserved, barred: Barred) -> bool:
+        """Whether whoever was barred by a reservation is still barred by this one, which begins anew."""
+        job, nodes, before = barred
+        if reserved.entry[1] is not job:
+            return False
+        if not reserved.settled:
+            self.settle(reserved)
+        forecast = reserved.forecast
+        if forecast is None or reserved.spare is not None or forecast.nodes != nodes:
+            return False
+        shadow = reserved.shadow(self._ledger)
+        if shadow > before:
+            return False
+        self._barred = job, nodes, shadow
+        return True
 
     def passed(self) -> None:
         """Be as after a pass in which the only job that waited has started."""
@@ -319,6 +355,7 @@ class Easy:
 
     def _start(self, job: Job, partition: Partition, allowed: NodeBits, reserved: Reserved) -> bool:
         note = ""
+        self._tries += 1
         if self._traces and self._recorder.traces(job):
             self._tried.add(job.id)
             note = self._behind(reserved.entry[1])

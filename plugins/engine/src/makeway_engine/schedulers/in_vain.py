@@ -50,24 +50,25 @@ class InVain:
         self._since = now
         return True
 
-    def nobody(self, *, arrivals: bool) -> None:
-        """Take note that a glance has just seen room for nobody.
+    def nobody(self, *, arrivals: bool) -> bool:
+        """Take note that a glance has just seen room for nobody; say whether it is of use.
 
         :param arrivals: it was cast at those alone who came since this was last said.
         """
         ledger = self._ledger
         if ledger.completing or (arrivals and (self._since is None or ledger.up != self._up)):
-            return
+            return False
         self._news = False
         if arrivals:
-            return
+            return True
         if not self._listens:
             self._queue.listeners.join(self)
             self._listens = True
         if not self._complete and not self._count():
             self._since = None
-            return
+            return False
         self._since, self._up = self._selector.moment(), ledger.up
+        return True
 
     def forget(self) -> None:
         """Take note that there may be room for somebody."""
