@@ -104,6 +104,29 @@ def test_a_limit_of_a_plugin_is_about_some_jobs_only() -> None:
     assert set(few.asked) == {"b"}
 
 
+class _Every:
+    """Lets everybody in."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @hookimpl
+    def makeway_admit(self, jobs: Sequence[Job]) -> dict[str, Blocked]:
+        """Take note of them."""
+        self.asked += [job.id for job in jobs]
+        return {}
+
+
+def test_nor_are_they_where_another_limit_is_about_all() -> None:
+    """Each limit is asked about those that it is about."""
+    few, every = Few(), _Every()
+    config = {**CONS, "plugins": ["x/few", "x/every"]}
+    specs = (spec("a", "low", 0.0), spec("b", "low", 1.0, account="few"), spec("c", "hi", 2.0))
+    table(config, *specs, plugins={"x/few": few, "x/every": every})
+    assert set(few.asked) == {"b"}
+    assert set(every.asked) == {"a", "b", "c"}
+
+
 @pytest.mark.parametrize(
     ("knows", "victims"),
     [

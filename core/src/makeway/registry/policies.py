@@ -241,7 +241,13 @@ class Policies(Room):
         """
         hook = "makeway_admit"
         joined: dict[str, Blocked] = {}
-        for answer in self.every(hook, None, jobs=jobs, before=before, view=view, now=view.now):
+        arguments = {"jobs": jobs, "before": before, "view": view, "now": view.now}
+        for call in self._calls[hook]:
+            if call.about is not None and not any(map(call.about, jobs)):
+                continue  # it has nothing to say about any of them
+            answer = self._ask(call, hook, None, arguments)
+            if answer is None:
+                continue
             if not is_table(answer, Blocked):
                 self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> Blocked")
             for job_id, blocked in answer.items():
