@@ -242,7 +242,8 @@ def by_request(
     :param idle: called like `holds`; asked before `in_vain` where nobody hears what jobs wait for until the run is
         over, and no other plugin looks on. The function that it returns gives a `Standing` for as long as the job would
         wait for any reason that `in_vain` knows: which one is asked in the end. So it need not change whenever the
-        reason does. None, for a job or instead of a function: `in_vain` is asked.
+        reason does. None instead of a function: `in_vain` is asked. None for a job: it is tried, or `in_vain` is asked
+        first.
 
     A limit for each user::
 

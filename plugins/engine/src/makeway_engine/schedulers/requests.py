@@ -83,6 +83,8 @@ class Requests(Shapes):
         """The first entries of the requests that share a reason, in a heap; some may be no longer."""
         self._pushed = 0
         """How many were put into any of them."""
+        self._tried: set[Hashable] = set()
+        """Requests of whom somebody was tried in vain, since `in_vain` had no reason to let them wait."""
         self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
         """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
         self._numbers: dict[Hashable, int] = {}
@@ -109,6 +111,7 @@ class Requests(Shapes):
         self._by_reason.clear()
         self._fallen.clear()
         self._firsts.clear()
+        self._tried.clear()
 
     def _keep(self, entry: Entry) -> None:
         super()._keep(entry)
@@ -135,8 +138,7 @@ class Requests(Shapes):
 
     def let_wait(self, job: Job, ledger: Ledger) -> bool:
         """Let a job that does not stand alone wait, if it is known why it would if it were tried; say whether it is."""
-        idle = self._idle(job) if self._unheard and self._idle is not None else None
-        said = self.in_vain(job) if idle is None else idle
+        said = self._why(job)
         if said is None:
             return False
         if type(said) is str:
@@ -153,6 +155,28 @@ class Requests(Shapes):
         elif self._queue.arrivals or not self._let_all_wait(job, said, ledger):
             ledger.wait_for(job, said.reason)
         return True
+
+    def _why(self, job: Job) -> str | Standing | None:
+        """Return why a job would wait if it were tried; None: that is not known, or not asked.
+
+        Where `idle` has nothing to say, `in_vain` seldom has, and trying a job in vain comes to the same as waiting
+        untried. So it is asked only about requests of whom somebody was tried in vain, until it knows of no reason;
+        and about jobs that are not kept here.
+        """
+        if not self._unheard or self._idle is None:
+            return self.in_vain(job)
+        idle = self._idle(job)
+        if idle is not None:
+            return idle
+        known = self._entry_of.get(job.index)
+        if known is None or self.stale:
+            return self.in_vain(job)
+        if known[0] not in self._tried:
+            return None
+        said = self.in_vain(job)
+        if said is None:
+            self._tried.discard(known[0])
+        return said
 
     def _let_all_wait(self, job: Job, said: Standing, ledger: Ledger) -> bool:
         """Let those who ask for the same as a job, and do not stand before it, wait for the same reason as it does.
@@ -204,6 +228,9 @@ class Requests(Shapes):
 
     def let_others_wait(self, entry: Entry, listed: Sequence[Entry], ledger: Ledger) -> None:
         """Let those behind an entry that was tried in vain wait for the same reason: they ask for the same."""
+        known = self._entry_of.get(entry[1].index)
+        if known is not None:
+            self._tried.add(known[0])
         reason = entry[1].reason
         behind = listed[bisect.bisect_right(listed, entry) :]
         others = [each[1] for each in behind if each[1].reason != reason]
