@@ -11,11 +11,12 @@ import pytest
 
 from makeway import bitmap
 from makeway.model import Allocation, PreemptMode
-from makeway_select_cons_tres.absent import Absent
+from makeway_select_cons_tres import books as books_module
+from makeway_select_cons_tres.absent import Absent, _alike
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.parameters import Unit
-from makeway_select_cons_tres.request import MARKS, NodeNeed
+from makeway_select_cons_tres.request import MARKS, RESERVED, NodeNeed
 from makeway_select_cons_tres.table import TableKey
 from makeway_testing.builders import build_cluster, config, node
 
@@ -64,6 +65,64 @@ def _shown(books: Books) -> list[object]:
     return [rows, sets, lists, books.sharing_nodes, tables, sorted(books._overlaid), books.any_odd]
 
 
+def _look_at_sets(books: Books) -> None:
+    """Hold the sets of nodes to the lists that they follow from."""
+    sets = (books.busy_nodes, books.charged_nodes, books.marked_nodes, books.sharing_nodes)
+    for nodes, listed in zip(sets, (books.busy, books.memory, books.marks, books.sharing), strict=True):
+        assert nodes == bitmap.of([index for index, each in enumerate(listed) if each])
+    reserved = [index for index, mark in enumerate(books.marks) if mark >= RESERVED]
+    assert books.reserved_nodes == bitmap.of(reserved)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sets_of_nodes_however_many_have_changed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few are gone through once, of many each set is made by itself."""
+    chance, layout = Random(seed), _layout()
+    books, there = Books(layout), list[Any]()
+    for at in range(300):
+        monkeypatch.setattr(books_module, "_FEW", chance.choice((1, 64)))
+        for _ in range(chance.randint(1, 5)):
+            if there and chance.random() < len(there) / 12:
+                books.remove(there.pop(chance.randrange(len(there))))
+            else:
+                there.append(_job(chance, layout, at))
+                books.add(there[-1])
+        books.sync()
+        _look_at_sets(books)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_two_lists_have_in_common(seed: int) -> None:
+    """At the head, and of the rest at the end; nobody is counted twice."""
+    chance = Random(seed)
+    jobs: list[Any] = [SimpleNamespace(id=str(at)) for at in range(9)]
+    for _ in range(400):
+        one = [(job, False) for job in jobs if chance.random() < 0.8]
+        other = [(job, chance.random() < 0.05) for job in jobs if chance.random() < 0.8]
+        head, tail = _alike(one, other)
+        at = 0
+        while at < min(len(one), len(other)) and one[at] == other[at]:
+            at += 1
+        assert head == at
+        at = 0
+        while at < min(len(one), len(other)) - head and one[-1 - at] == other[-1 - at]:
+            at += 1
+        assert tail == at
+
+
+def test_who_is_absent_by_how_he_makes_way() -> None:
+    """Whoever is suspended gives his cores back alone; who does not make way stays."""
+    jobs: list[Any] = [SimpleNamespace(id=str(at)) for at in range(3)]
+    absent = Absent(Books(_layout()), plain=True)
+    stops, goes, stays = PreemptMode.SUSPEND, PreemptMode.REQUEUE, PreemptMode.OFF
+    assert list(absent.named(tuple(zip(jobs, (stops, stops, stops), strict=True)))) == [
+        (job, False) for job in jobs
+    ]
+    mixed = absent.named(tuple(zip(jobs, (stops, goes, stays), strict=True)))
+    assert list(mixed) == [(jobs[0], False), (jobs[1], True)]
+    assert list(absent.named(())) == []
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_same_as_a_copy(seed: int) -> None:
     """Whoever comes, goes, or holds other cores, alone on these or over others; whoever asks."""
@@ -104,6 +163,8 @@ def test_the_same_as_a_copy(seed: int) -> None:
         preemptor: Any = SimpleNamespace(partition=chance.choice(layout.cluster.partitions))
         found = absent.without(preemptor, going)
         assert _shown(found) == _shown(twin)
+        for each in (found, books):
+            _look_at_sets(each)
         if chance.random() < 0.2 and going:  # who begins with these books may go on without others
             more = found.copy()
             rest = [job for job in there if all(job is not each for each, _ in going)]

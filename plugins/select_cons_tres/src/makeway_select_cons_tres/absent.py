@@ -7,7 +7,9 @@ at anew where anything changed: in the books, or in who is absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -22,6 +24,7 @@ _NEAR = 8
 """Books without so many more or fewer jobs are near enough to be changed rather than others kept beside them."""
 _MOST_HISTORY = 4_000
 _MOST_NAMED = 4
+_job_of, _mode_of = operator.itemgetter(0), operator.itemgetter(1)
 
 
 @attrs.frozen(eq=False)
@@ -70,15 +73,19 @@ class AbsentBooks:
         whole = self._whole
         stale = set(whole.history[self._seen :])
         self._seen = len(whole.history)
-        wanted, size = self._wanted, min(len(jobs), len(self._wanted))
+        wanted = self._wanted
         odd = len(wanted) != len(self._gone)  # somebody was named twice
-        same = jobs is wanted or jobs[:size] == wanted[:size]
-        if odd or not same or self._hold_otherwise(stale):
+        if odd or self._hold_otherwise(stale):
             self._let_go({job.id: (job, wholly) for job, wholly in jobs}, stale)
-        elif len(jobs) > size:
-            self._add(jobs[size:], stale)
-        elif len(wanted) > size:
-            self._take_back([job.id for job, _ in wanted[size:]], stale)
+        elif jobs is not wanted:
+            head, tail = _alike(wanted, jobs)
+            others = {job.id: (job, wholly) for job, wholly in jobs[head : len(jobs) - tail]}
+            for job, wholly in wanted[head : len(wanted) - tail]:
+                now = others.get(job.id)
+                if now is None or now[0] is not job or now[1] is not wholly:
+                    self._take_back([job.id], stale)
+            if others:
+                self._add(others.values(), stale)
         self._wanted = jobs
         if stale:
             self._look_at(sorted(stale))
@@ -96,16 +103,14 @@ class AbsentBooks:
     def _let_go(self, wanted: Mapping[str, tuple[Job, bool]], stale: set[int]) -> None:
         """Let others be absent; add the nodes to `stale` where that changes anything."""
         gone = self._gone
-        left = []
-        for job_id, each in gone.items():
-            now = wanted.get(job_id)
-            if (
-                now is None
-                or now[0] is not each.job
-                or now[0].allocation is not each.allocation
-                or now[1] is not each.wholly
-            ):
-                left.append(job_id)
+        left = [
+            job_id
+            for job_id, each in gone.items()
+            if (now := wanted.get(job_id)) is None
+            or now[0] is not each.job
+            or now[0].allocation is not each.allocation
+            or now[1] is not each.wholly
+        ]
         self._take_back(left, stale)
         if len(gone) < len(wanted):
             self._add(wanted.values(), stale)
@@ -140,12 +145,29 @@ class AbsentBooks:
         for index in whole.parts.keys() - books.parts.keys():
             books.parts[index] = whole.parts[index].copy()  # nobody is in there who was absent before
             books._own_parts.add(index)
-        pairs = [(number, part.rows[0], books.parts[number].rows[0]) for number, part in whole.parts.items()]
-        looked = []
+        pairs = []
+        for number, part in whole.parts.items():
+            mine = books.parts[number].rows[0]
+            pairs.append((number, part.rows[0].cores, mine.cores, mine))
+        overlaid, looked = whole._overlaid, []
         for node in nodes:
+            looked.append(node)
+            every = 0
+            there = on.get(node)
+            if not there and node not in overlaid:  # as everybody's, and nobody lies over others
+                for _, cores_of, mine_of, mine in pairs:
+                    cores, before = cores_of[node], mine_of[node]
+                    if cores != before:
+                        mine_of[node] = cores
+                        mine.count += cores.bit_count() - before.bit_count()
+                    every |= cores
+                books._overlaid.discard(node)
+                busy[node], marks[node] = every, whole.marks[node]
+                sharing[node], memory[node] = whole.sharing[node], whole.memory[node]
+                continue
             taken: dict[int, CoreBits] = {}
             mark = shares = held = 0
-            for each in on.get(node, _NOBODY).values():
+            for each in (there or _NOBODY).values():
                 allocation = each.allocation
                 at = allocation.node_indices.index(node)
                 if each.job.id not in rowless:
@@ -157,31 +179,54 @@ class AbsentBooks:
                 shares += its_share
                 if each.wholly and allocation.memory_mb is not None:
                     held += allocation.memory_mb[at]
-            every = 0
             twice = False
-            for number, row, mine in pairs:
-                cores = row.cores[node] & ~taken.get(number, 0)
-                before = mine.cores[node]
+            for number, cores_of, mine_of, mine in pairs:
+                cores, before = cores_of[node], mine_of[node]
+                if cores and number in taken:
+                    cores &= ~taken[number]
                 if cores != before:
-                    mine.cores[node] = cores
+                    mine_of[node] = cores
                     mine.count += cores.bit_count() - before.bit_count()
-                twice = twice or bool(every & cores)
-                every |= cores
+                if cores:
+                    twice = twice or bool(every & cores)
+                    every |= cores
             busy[node] = every
-            if node in whole._overlaid and (twice or not taken):
+            if node in overlaid and (twice or not taken):
                 books._overlaid.add(node)
             else:
                 books._overlaid.discard(node)
             marks[node] = max(0, whole.marks[node] - mark)
             sharing[node] = whole.sharing[node] - shares
             memory[node] = whole.memory[node] - held
-            looked.append(node)
         books._rowless = whole._rowless
         books.touched += looked
         books.sync()
 
 
 _NOBODY: Mapping[str, _Gone] = {}
+
+
+def _alike(one: Sequence[tuple[Job, bool]], other: Sequence[tuple[Job, bool]]) -> tuple[int, int]:
+    """Return how many are the same at the head of two lists, and how many of the rest at their ends."""
+    most = min(len(one), len(other))
+    head = _same(most, lambda size: one[:size] == other[:size])
+    ends = len(one), len(other)
+    tail = _same(most - head, lambda size: one[ends[0] - size :] == other[ends[1] - size :])
+    return head, tail
+
+
+def _same(most: int, holds: Callable[[int], bool]) -> int:
+    """Return the largest number up to `most` for which something holds; it does for all that are smaller."""
+    if holds(most):
+        return most
+    least = 0
+    while most - least > 1:
+        middle = (least + most) // 2
+        if holds(middle):
+            least = middle
+        else:
+            most = middle
+    return least
 
 
 class Absent:
@@ -208,7 +253,10 @@ class Absent:
             if before is pairs:
                 return absent
         stops, off = PreemptMode.SUSPEND, PreemptMode.OFF
-        absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
+        if set(map(id, map(_mode_of, pairs))) == {id(stops)}:
+            absent = list(zip(map(_job_of, pairs), itertools.repeat(False)))
+        else:
+            absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
         if type(pairs) is tuple:
             self._named = ((pairs, absent), *self._named[: _MOST_NAMED - 1])
         return absent

@@ -20,6 +20,8 @@ from makeway_select_cons_tres.request import MARK_OF, RESERVED
 from makeway_select_cons_tres.rows import Row, Rows
 from makeway_select_cons_tres.table import FreeMemory, Table, TableKey
 
+_FEW = 64
+"""Up to so many nodes are gone through once."""
 _MARK_LIMIT = 1 << 16
 """From which sum on the marks of a node begin anew, as Slurm keeps them in 16 bits."""
 
@@ -395,6 +397,34 @@ class Books:
         self.sharing_nodes = self.sharing_nodes | bit if self.sharing[node] else self.sharing_nodes & gone
 
     def _sync_many(self, changed: Sequence[int]) -> None:
+        if len(changed) > _FEW:
+            self._sync_most(changed)
+            return
+        busy, memory, marks, sharing = self.busy, self.memory, self.marks, self.sharing
+        every: NodeBits = 0
+        used = charged = marked = reserved = shared = every
+        for index in changed:
+            bit = 1 << index
+            every |= bit
+            if busy[index]:
+                used |= bit
+            if memory[index]:
+                charged |= bit
+            if marks[index]:
+                marked |= bit
+                if marks[index] >= RESERVED:
+                    reserved |= bit
+            if sharing[index]:
+                shared |= bit
+        gone = ~every
+        self.busy_nodes = self.busy_nodes & gone | used
+        self.charged_nodes = self.charged_nodes & gone | charged
+        self.marked_nodes = self.marked_nodes & gone | marked
+        self.reserved_nodes = self.reserved_nodes & gone | reserved
+        self.sharing_nodes = self.sharing_nodes & gone | shared
+
+    def _sync_most(self, changed: Sequence[int]) -> None:
+        """Do so where many nodes have changed."""
         gone = ~bitmap.of(changed)
         busy, memory, marks, sharing = self.busy, self.memory, self.marks, self.sharing
         self.busy_nodes = self.busy_nodes & gone | bitmap.of([i for i in changed if busy[i]])

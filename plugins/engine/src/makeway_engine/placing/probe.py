@@ -105,6 +105,8 @@ class Prober:
         """Add the nodes of running candidates that do not share back (spec slurm-preemption 1.10 step 4)."""
         ledger = self._ledger
         nodes = self.nodes_for(job, allowed)
+        if not ledger.exclusive:
+            return nodes  # all who run share theirs
         if len(candidates) == ledger.active_count:
             back = ledger.exclusive
         else:
