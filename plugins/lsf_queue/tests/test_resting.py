@@ -23,7 +23,7 @@ from makeway_engine.engine import Engine
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers import Schedulers
 from makeway_engine.schedulers.requests import Heads, Requests
-from makeway_lsf_queue import gaps, judging, vain
+from makeway_lsf_queue import gaps, judging, requested, vain
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.jobs import hosts_of
@@ -31,9 +31,9 @@ from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import rearranged
-from makeway_lsf_queue.survey import survey_of
+from makeway_lsf_queue.survey import Room, survey_of
 from makeway_lsf_queue.victims import mode_of
-from makeway_lsf_queue.watching import lasting_on
+from makeway_lsf_queue.watching import Gate, Hosts, lasting_on
 
 QUEUES = {"top": 80, "mid": 60, "low": 40, "idle": 20}
 LINES = ("PREEMPTABLE", "PREEMPTIVE PREEMPTABLE", "PREEMPTIVE", "PREEMPTIVE[low+1 mid]", "")
@@ -187,6 +187,72 @@ def test_what_is_kept_is_what_looking_anew_comes_to(monkeypatch: pytest.MonkeyPa
     assert witness.seen["slots kept"] > 100
     assert witness.seen["held"] > 20
     assert len(witness.seen) > 8
+
+
+def _looked_at_anew(self: vain._Glance, seen: Counter[str]) -> None:
+    """Compare what is known of hosts and limits that keep anybody out with looking at all of them."""
+    survey, view = survey_of(self.site, self._view), self._view
+    for hosts in self._watched:
+        fresh = Hosts(
+            hosts.site, hosts.queue, hosts.hosts, hosts.wanted, hosts.job, Room(), hosts.shutters
+        ).look(survey, view)
+        if hosts.shut is not None:
+            assert hosts.shut.stands is (fresh[0] and fresh[1])
+            assert hosts.keeps_out is hosts.shut.stands
+            seen["shut" if hosts.shut.stands else "open"] += 1
+        skipped = hosts._seen != survey.version
+        if not skipped:
+            assert hosts._answer == fresh
+        seen["skipped"] += skipped
+        smaller = hosts.smaller
+        seen["by smaller ones"] += not skipped and smaller is not None and smaller._answer[0]
+    for gate in self._gates.values():
+        if gate.shut is not None:
+            assert gate.shut.stands is Gate(gate.bound, gate._below).keeps_out
+            seen["limit"] += 1
+
+
+def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody hears why jobs wait; hosts of jobs that want few slots may be known to lack them, and after mere
+    starts some are not looked at.
+    """
+    seen = Counter[str]()
+    look_again = vain._Glance._look_again
+
+    def compared(self: vain._Glance) -> None:
+        look_again(self)
+        _looked_at_anew(self, seen)
+
+    monkeypatch.setattr(Requests, "many", 2)
+    monkeypatch.setattr(vain._Glance, "_look_again", compared)
+    for seed in range(40):
+        chance = Random(7000 + seed)
+        replay(_site(chance), _jobs(chance, 60), (), Options())
+    assert min(seen[word] for word in ("shut", "open", "skipped", "by smaller ones", "limit")) > 20
+
+
+def test_a_reason_of_limits_is_that_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said of a limit is said again only while as much is taken of it, also once others have made way."""
+    seen = Counter[bool]()
+    asked = requested.blocked
+
+    def compared(counted: Counted, job: Any) -> Any:
+        request = requested.compiled(counted, job)
+        before = {id(bound.said[1]) for bound in request.bounds if bound.said} if request else set()
+        found = asked(counted, job)
+        if request is not None:
+            first = request.first_once(counted)
+            assert (found is None) is (first is None)
+            if first is not None:
+                assert found == judging.blocked_by(counted, job, first.limit, first.key, first.bound)
+                seen[id(found) in before] += 1
+        return found
+
+    monkeypatch.setattr(requested, "blocked", compared)
+    for seed in range(20):
+        chance = Random(8000 + seed)
+        replay(_site(chance), _jobs(chance, 60), (), Options(keep=False))
+    assert min(seen[True], seen[False]) > 20
 
 
 def _steps(config: Config, jobs: list[JobSpec]) -> list[object]:

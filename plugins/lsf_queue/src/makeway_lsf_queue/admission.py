@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
 from makeway_lsf_queue import gaps, jobs, judging, opening, requested, resources
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.counting import Counted, sums_now
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Sums
-from makeway_lsf_queue.victims import mode_of
+from makeway_lsf_queue.victims import modes_of
 
 
 def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
@@ -37,7 +36,7 @@ def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
 
 def counted(site: Site, view: ClusterView) -> Counted:
     """Return what active jobs take of limits."""
-    return Counted.of(site, view, functools.partial(mode_of, site=site))
+    return Counted.of(site, view, modes_of(site))
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
@@ -54,7 +53,7 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:
     """Return what active jobs take of limits, as things stand; None: more than active jobs counts."""
-    return None if site.anybody_reserves else counted(site, view).brought()
+    return None if site.anybody_reserves else sums_now(site, view, modes_of(site))
 
 
 def keeps_stopped(

@@ -46,6 +46,7 @@ class Use:
 
 
 _NOTHING = Use()
+_SLOTS, _JOBS = Counts.SLOTS, Counts.JOBS
 _NONE = (0.0, 0.0)
 _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
@@ -102,10 +103,11 @@ class Counted:
 
     def brought(self) -> Sums:
         """Return the sums, of the jobs that they are to be of."""
-        if self.presence is None:
+        presence = self.presence
+        if presence is None:
             self.sums.follow(self.jobs if self.summed is None else self.summed)
-        elif news := self.presence.news_for_sums():
-            self.sums.catch_up(news)
+        elif presence.for_sums:
+            self.sums.catch_up(presence.news_for_sums())
         return self.sums
 
     @functools.cached_property
@@ -312,6 +314,9 @@ class _Memo:
         current = self._site is site and self._version == version
         if current and last is not None and last[0] is view:
             return last[1]
+        if current and view is self._view and () in self._found:
+            self._gone = ()
+            return self._found[()]
         gone = self._gone = tuple(map(id, view.made_way))
         if not gone and not (current and self._view is view):
             self._site, self._view, self._version = site, view, version
@@ -347,6 +352,17 @@ def new_sums(site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
     return Sums(site, _amounts_of(site), lambda job: modes(job) is PreemptMode.SUSPEND)
 
 
+def sums_now(site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Sums:
+    """Return what `Counted.brought` does of the cluster as it is, where nobody collects slots."""
+    presence = presence_of(view)
+    sums: Sums | None = presence.sums
+    if sums is None or sums.site is not site:
+        return _sums_of(presence, site, modes)
+    if presence.for_sums:
+        sums.catch_up(presence.news_for_sums())
+    return sums
+
+
 def _sums_of(presence: Presence, site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
     """Return the sums of the active jobs of a run."""
     sums: Sums | None = presence.sums
@@ -374,25 +390,37 @@ def _amounts_of(site: Site) -> Amounts:
     nodes = site.cluster.nodes
 
     def amounts(job: Job, limits: Sequence[Limit]) -> Sequence[tuple[float, Mapping[int, float]]]:
-        held = dict(jobs.slots_on(job, nodes))
-        slots = sum(held.values()) if job.allocation is not None else job.spec.cpus
+        allocation = job.allocation
+        if allocation is not None and allocation.cpus is not None:
+            held = dict(zip(allocation.node_indices, allocation.cpus, strict=True))
+        else:
+            held = dict(jobs.slots_on(job, nodes))
+        slots = sum(held.values()) if allocation is not None else job.spec.cpus
         found: list[tuple[float, Mapping[int, float]]] = []
         for limit in limits:
             counts = limit.counts
             if limit.per_host:
-                if counts is Counts.SLOTS:
+                if counts is _SLOTS:
                     found.append((0.0, held))
-                elif counts is Counts.JOBS:
+                elif counts is _JOBS:
                     found.append((0.0, dict.fromkeys(held, 1.0)))
                 else:
                     found.append((0.0, {index: memory_on(job, index) for index in held}))
-            elif counts is Counts.SLOTS and limit.hosts is None:
+            elif limit.hosts is not None:
+                found.append((_amount(job, limit, nodes), _NOWHERE))
+            elif counts is _SLOTS:
                 found.append((slots, _NOWHERE))
+            elif counts is _JOBS:
+                found.append(_ONE)
             else:
                 found.append((_amount(job, limit, nodes), _NOWHERE))
         return found
 
     return amounts
+
+
+_ONE = 1.0, _NOWHERE
+"""What a job takes of a limit on jobs wherever they are."""
 
 
 def _within(index: int, hosts: NodeBits | None) -> bool:

@@ -12,7 +12,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue.jobs import hosts_of
 
-_PENDING = JobState.PENDING
+_PENDING, _RUNNING = JobState.PENDING, JobState.RUNNING
 _Group = tuple[str, NodeBits, NodeBits]
 """A queue, the hosts that its jobs require, and those that they exclude."""
 News = Mapping[str, Job | None]
@@ -39,7 +39,10 @@ class Presence:
         self._group_of: dict[str, _Group | None] = {}
         """By id."""
         self._for_survey: dict[str, Job | None] = {}
-        self._for_sums: dict[str, Job | None] = {}
+        self.for_sums: dict[str, Job | None] = {}
+        """Who changed since the sums were last brought up to date; see `news_for_sums`."""
+        self.given_back = 0
+        """Grows whenever anything happens to an active job but that it starts, and runs."""
 
     # ------------------------------------------------------------------------------- told
     def came(self, job: Job, view: ClusterView) -> None:
@@ -64,14 +67,17 @@ class Presence:
     def started(self, job: Job, view: ClusterView) -> None:
         """Note a job that holds slots from now on."""
         self._no_longer_waits(job)
+        if job.state is not _RUNNING:
+            self.given_back += 1
         self.active[job.id] = job
-        self._for_survey[job.id] = self._for_sums[job.id] = job
+        self._for_survey[job.id] = self.for_sums[job.id] = job
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Note a job that gives its slots back; it may wait again."""
         self.came(job, view)
+        self.given_back += 1
         self.active.pop(job.id, None)
-        self._for_survey[job.id] = self._for_sums[job.id] = None
+        self._for_survey[job.id] = self.for_sums[job.id] = None
 
     def stopped(self, job: Job, view: ClusterView) -> None:
         """Note a job that was suspended."""
@@ -87,7 +93,8 @@ class Presence:
             self._no_longer_waits(job)
             self.came(job, view)
         if self.active.get(job.id) is job:
-            self._for_survey[job.id] = self._for_sums[job.id] = job
+            self.given_back += 1
+            self._for_survey[job.id] = self.for_sums[job.id] = job
 
     # -------------------------------------------------------------------------------- read
     def pending_hosts(self, now: Seconds) -> Iterator[tuple[str, NodeBits]]:
@@ -106,13 +113,13 @@ class Presence:
 
     def news_for_sums(self) -> News:
         """Return who changed since the sums were last brought up to date; empty: nobody."""
-        news = self._for_sums
+        news = self.for_sums
         if news:
-            self._for_sums = {}
+            self.for_sums = {}
         return news
 
 
-class _Memo:
+class Memo:
     """The book that was asked for last."""
 
     view: ClusterView | None = None
@@ -121,9 +128,9 @@ class _Memo:
 
 def presence_of(view: ClusterView) -> Presence:
     """Return who is active in the run that a view is of, whoever is taken to have made way."""
-    if _Memo.view is view and _Memo.presence is not None:
-        return _Memo.presence
+    if Memo.view is view and Memo.presence is not None:
+        return Memo.presence
     presence = view.book(Presence)
     if presence.view is view:
-        _Memo.view, _Memo.presence = view, presence
+        Memo.view, Memo.presence = view, presence
     return presence

@@ -32,6 +32,8 @@ class Bound:
     """How much a job takes of it; of a limit per host nothing."""
     rows: Rows | None
     """Of a limit per host: hosts, each with the bound there and what a job takes there."""
+    said: tuple[tuple[float, float], Blocked] | None = None
+    """What running and suspended jobs took when it kept a job out last, and what was said then; filled by `blocked`."""
     _witness: int = 0
     """Place in `rows` of the host that was found last to have room."""
 
@@ -195,15 +197,29 @@ _NOBODY = (0.0, 0.0)
 
 def compiled(counted: Counted, job: Job) -> Request | None:
     """Return the request of a pending job; None: more counts than what the sums say."""
-    asked = None if counted.site.anybody_reserves or not counted.is_summed_up else counted.request(job)
-    if asked is None:
+    if counted.presence is None or counted.reserved or counted.site.anybody_reserves:
         return None
-    sums = counted.brought()
+    if job.allocation is not None:
+        return None
+    sums, spec = counted.brought(), job.spec
+    of_job = sums.of_job.get(job.id)
+    if (
+        of_job is not None
+        and of_job[0] is spec
+        and of_job[1] is job.partition
+        and of_job[2] == (job.required, job.excluded, job.size)
+    ):
+        own: Request = of_job[3]
+        return own
+    asked = counted.request(job)
     known: Request | None = sums.requests.get(asked)
     if known is None:
         if len(sums.requests) >= _MANY:
             sums.requests.clear()
         known = sums.requests[asked] = Request.of(counted, job)
+    if len(sums.of_job) >= _MANY:
+        sums.of_job.clear()
+    sums.of_job[job.id] = spec, job.partition, (job.required, job.excluded, job.size), known
     return known
 
 
@@ -215,11 +231,18 @@ def blocked(counted: Counted, job: Job) -> Blocked | None:
     first = request.first_once(counted)
     if first is None:
         return None
-    answers, asked = counted.answers, ("blocked", first)  # a bound is of one request
-    found: Blocked | None = answers.get(asked)
-    if found is None:
-        found = answers[asked] = judging.blocked_by(counted, job, first.limit, first.key, first.bound)
-    return found
+    if first.rows is not None:
+        answers, asked = counted.answers, ("blocked", first)  # a bound is of one request
+        found: Blocked | None = answers.get(asked)
+        if found is None:
+            found = answers[asked] = judging.blocked_by(counted, job, first.limit, first.key, first.bound)
+        return found
+    taken = (
+        counted.total_without(first.share) if counted.changed else (first.cell.total[0], first.cell.total[1])
+    )
+    if first.said is None or first.said[0] != taken:
+        first.said = taken, judging.blocked_by(counted, job, first.limit, first.key, first.bound)
+    return first.said[1]
 
 
 def closed(counted: Counted, job: Job) -> NodeBits:

@@ -9,6 +9,7 @@ then the earlier start: the reverse of preemption.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 
 _TINY = 1e-6
+_id_of, _by_index = operator.attrgetter("id"), operator.attrgetter("index")
 
 
 class Arbiter:
@@ -46,10 +48,10 @@ class Arbiter:
         """Whether no job is protected for a time."""
         self._stoppers: dict[str, judging.Stopper] = {}
         """Suspended job -> the limit that was last found to stop it."""
-        self._woken_at: Survey | None = None
-        """When those were woken last whose limits have room again."""
-        self._summed: tuple[Survey, Sums | None] | None = None
-        """What active jobs took of limits when a survey was made."""
+        self._woken_at = -1
+        """Version of the survey by which those were woken last whose limits have room again."""
+        self._summed: tuple[int, Sums | None] = -1, None
+        """What active jobs took of limits at a version of the survey."""
 
     # -------------------------------------------------------------------------------- events
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
@@ -206,8 +208,6 @@ class Arbiter:
     def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
         survey = self._survey(view)
         stopped = survey.stopped
-        if self._all_sleep(survey):
-            return
         waiting = sorted(self._awake(stopped, view, survey), key=self._order)
         if not waiting:
             return
@@ -254,17 +254,21 @@ class Arbiter:
 
     def _all_sleep(self, survey: Survey) -> bool:
         """Whether it is known of each suspended job that it stays stopped."""
-        asleep = len(survey.stuck) + len(survey.held) + len(survey.held_now)
-        return not survey.stopped or (not self._preemptor and asleep == len(survey.stopped))
+        stopped = len(survey.stopped)
+        if not stopped or self._preemptor:
+            return not stopped
+        return len(survey.stuck) + len(survey.held) + len(survey.held_now) == stopped
 
     def _awake(self, listed: Sequence[Job], view: ClusterView, survey: Survey) -> Sequence[Job]:
         """Return those of whom it is not known that they stay stopped."""
         if self._preemptor:
             return listed
         stuck, held, held_now = survey.stuck, survey.held, survey.held_now
-        found = [
-            job for job in listed if job.id not in stuck and job.id not in held and job.id not in held_now
-        ]
+        awake = set(map(_id_of, listed)).difference(stuck, held, held_now)
+        if not awake:
+            return ()
+        active = presence_of(view).active
+        found = sorted([active[job_id] for job_id in awake], key=_by_index)
         return [job for job in found if not self._stays_stopped(job, view, survey)]
 
     def _is_kept(
@@ -282,12 +286,13 @@ class Arbiter:
         """
         nodes = job.nodes
         mine = order[job.id] if order else self._order(job)
-        for other in everybody:
+        queues = self._site.queues
+        for other in everybody if order else self._beside(job, everybody):
+            priority = queues[other.partition.name].priority
+            if priority >= highest:
+                continue
             its = other.nodes
             if other is not job and not its & nodes:
-                continue
-            priority = self._site.queue_of(other).priority
-            if priority >= highest:
                 continue
             if other is not job and (order[other.id] if order else self._order(other)) > mine:
                 continue
@@ -295,11 +300,19 @@ class Arbiter:
                 return True
         return False
 
+    def _beside(self, job: Job, everybody: Sequence[Job]) -> Sequence[Job]:
+        """Return those of all suspended jobs, as they are now, that share a host with one, and maybe others."""
+        nodes = job.nodes
+        if nodes & (nodes - 1):
+            return everybody
+        on = survey_of(self._site, self._view).seen.suspended_on
+        return [other for other in on[nodes.bit_length() - 1].values() if jobs.is_suspended(other)]
+
     def _survey(self, view: ClusterView) -> Survey:
         """Return the survey of the cluster as it is; what stops a job is to be looked at again where it changed."""
         survey = survey_of(self._site, view)
-        if survey.held and self._woken_at is not survey:
-            self._woken_at = survey
+        if survey.held and self._woken_at != survey.version:
+            self._woken_at = survey.version
             if (sums := admission.sums_of(self._site, view)) is not None and sums.woken:
                 survey.held -= sums.woken
                 sums.woken.clear()
@@ -312,8 +325,8 @@ class Arbiter:
         last = self._stoppers.get(job.id)
         if last is None:
             return False
-        if self._summed is None or self._summed[0] is not survey:
-            self._summed = survey, admission.sums_of(self._site, view)
+        if self._summed[0] != survey.version:
+            self._summed = survey.version, admission.sums_of(self._site, view)
         sums = self._summed[1]
         if sums is not None and last.still_stands(sums):
             self._let_sleep(job, last, survey)
@@ -327,7 +340,8 @@ class Arbiter:
         if not self._site.anybody_reserves and stopper.cell.version == stopper.version:
             survey.held.add(job.id)
             survey.held_now.discard(job.id)
-            stopper.cell.sleepers[job.id] = stopper.enough(admission.counted(self._site, self._view), job)
+            enough = stopper.enough(admission.counted(self._site, self._view), job)
+            stopper.cell.let_sleep(job.id, enough)
         else:
             survey.held_now.add(job.id)
 

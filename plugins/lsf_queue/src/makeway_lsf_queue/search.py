@@ -50,6 +50,7 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     """Return whom to preempt and where the job then starts; None: it would not help."""
     site = site_of(view)
     survey = survey_of(site, view)
+    survey.begin(view.now)
     named = any(candidates is each for each in survey.named.values())
     request = (*_request(attempt.job), *((id(candidates),) if named else map(id, candidates.jobs)))
     if request in survey.futile:
@@ -170,7 +171,8 @@ class _Prober:
     def _place(self, taken: Sequence[int]) -> Placement | None:
         jobs = self.jobs
         modes = list(map(self._mode, range(len(jobs)))) if self._frees_memory else self._modes
-        found = _without(self._attempt.fresh(), [(jobs[at], modes[at]) for at in taken])
+        pairs = list(zip(map(jobs.__getitem__, taken), map(modes.__getitem__, taken), strict=True))
+        found = _without(self._attempt.fresh(), pairs)
         return found if found is not None and self._memory_is_there(found, taken) else None
 
     @property

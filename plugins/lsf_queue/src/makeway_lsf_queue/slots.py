@@ -23,14 +23,18 @@ class Used:
         self._view = view
         self.nodes = view.cluster.nodes
         self._running: dict[int, int] = {}
+        self._stale: NodeBits = 0
+        """Hosts to be looked at again."""
 
     def running(self, index: int, without: Iterable[Job] = ()) -> int:
         """Return the slots of running jobs on a host, those of `without` left out."""
         if without and (gone := set(map(id, without))):
             return self._count(index, gone)
-        if index not in self._running:
-            self._running[index] = self._count(index, set())
-        return self._running[index]
+        known, bit = self._running.get(index), 1 << index
+        if known is None or self._stale & bit:
+            self._stale &= ~bit
+            known = self._running[index] = self._count(index, set())
+        return known
 
     def _count(self, index: int, gone: set[int]) -> int:
         return sum(
@@ -50,9 +54,7 @@ class Used:
 
     def forget_on(self, hosts: NodeBits) -> None:
         """Look again on some hosts: somebody came, went, was stopped or continued."""
-        running = self._running
-        for index in bitmap.indices(hosts):
-            running.pop(index, None)
+        self._stale |= hosts
 
 
 def held_on(job: Job, index: int, whole: int) -> int:

@@ -8,6 +8,8 @@ that taking a job out again leaves no rounding behind.
 from __future__ import annotations
 
 import functools
+import math
+import operator
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -33,8 +35,7 @@ _Who = tuple[str, str, str | None]
 _NONE = (0.0, 0.0)
 _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
-_MANY = 100
-"""Of so many sets of jobs it is known at most that they count as they do already."""
+_id_of = operator.attrgetter("id")
 
 
 @attrs.define(eq=False)
@@ -129,6 +130,8 @@ class Cell:
     """Suspended jobs that it was found to stop, each with how much may be taken before it may go on; who may then is
     woken, and forgotten.
     """
+    soonest: float = -math.inf
+    """How much may be taken at most so that any of them is woken."""
     version: int = 0
     """Grows whenever anybody comes or goes who counts in the limit, or is suspended."""
     parts: dict[str, tuple[_Part, _Taken]] = attrs.field(factory=dict)
@@ -147,12 +150,14 @@ class Cell:
             pair = hosts.get(index)
             if pair is None:
                 pair = hosts[index] = [0.0, 0.0]
+            if sign < 0:
+                count = -count
             if not counts:
-                pair[side] += sign * count
+                pair[side] += count
                 continue
             before = pair[0] + pair[1] if stopped_too else pair[0]
-            pair[side] += sign * count
-            after = pair[0] + pair[1] if stopped_too else pair[0]
+            pair[side] += count
+            after = before + count
             bit = 1 << index
             if before:
                 left = at[before] & ~bit
@@ -162,6 +167,11 @@ class Cell:
                     del at[before]
             if after:
                 at[after] = at.get(after, 0) | bit
+
+    def let_sleep(self, job_id: str, enough: float) -> None:
+        """Let a suspended job sleep until so much is taken at most."""
+        self.sleepers[job_id] = enough
+        self.soonest = max(self.soonest, enough)
 
     def among(self, changed: Changed) -> Iterator[tuple[_Part, _Taken, bool]]:
         """Yield those of `changed` who count in it, each with whether it is then counted as suspended."""
@@ -201,8 +211,6 @@ class Sums:
         self._parts: dict[str, _Part] = {}
         self._settled: set[str] = set()
         """Suspended jobs that would be suspended if they made way: they count as they do already."""
-        self._all_settled: set[tuple[Job, ...]] = set()
-        """Jobs of whom all were found to be among those, since anybody was no longer."""
         self._cells: dict[Share, Cell] = {}
         self._counters: dict[object, Cell] = {}
         """The same, by what those have in common who share one."""
@@ -214,6 +222,8 @@ class Sums:
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self.requests: dict[object, Any] = {}
         """All that limits look at of a job -> what they come to; filled by `requested`."""
+        self.of_job: dict[str, tuple[Any, ...]] = {}
+        """By the id of a pending job: its request, after what that was looked up by; filled by `requested`."""
         self._about: dict[_Who, tuple[tuple[Limit, str, float], ...]] = {}
         self._limits: dict[_Who, tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]] = {}
         """The same limits; and what is kept of them, each with what the queue takes there, and with the place of a
@@ -258,7 +268,7 @@ class Sums:
         if len(parts) > len(jobs):
             here = {job.id for job, _ in jobs}
             for job_id in [each for each in parts if each not in here]:
-                self._unsettle(job_id)
+                self._settled.discard(job_id)
                 self._book(parts.pop(job_id), -1)
 
     def catch_up(self, news: Mapping[str, Job | None]) -> None:
@@ -266,7 +276,7 @@ class Sums:
         parts = self._parts
         for job_id, job in news.items():
             known = parts.pop(job_id, None)
-            self._unsettle(job_id)
+            self._settled.discard(job_id)
             if known is not None:
                 self._book(known, -1)
             if job is not None:
@@ -281,13 +291,8 @@ class Sums:
         if suspended and part.stops:
             self._settled.add(job.id)
         else:
-            self._unsettle(job.id)
+            self._settled.discard(job.id)
         self._book(part, 1)
-
-    def _unsettle(self, job_id: str) -> None:
-        if job_id in self._settled:
-            self._settled.discard(job_id)
-            self._all_settled.clear()
 
     def _takes(self, job: Job) -> Sequence[_Taken]:
         """Return what an active job takes of each limit that is about it."""
@@ -300,7 +305,8 @@ class Sums:
         for cell, of_queue, in_all, per_host in known[1]:
             amount = amounts[in_all][0] if in_all >= 0 else 0.0
             on = amounts[per_host][1] if per_host >= 0 else _NOWHERE
-            found.append(_Taken(cell, amount, on, sum(on.values()) if on else amount, of_queue))
+            taken = cell, amount, on, sum(on.values()) if on else amount, of_queue
+            found.append(tuple.__new__(_Taken, taken))
         return found
 
     def _limits_about(self, job: Job) -> tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]:
@@ -323,18 +329,18 @@ class Sums:
         job_id, touched = part.job.id, self.touched
         for taken in part.takes:
             cell, amount, on, whole, of_queue = taken
+            if sign < 0:
+                amount, whole = -amount, -whole
+                del cell.parts[job_id]
+            else:
+                cell.parts[job_id] = part, taken
             if amount:
-                cell.total[side] += sign * amount
+                cell.total[side] += amount
             cell.version += 1
             if cell.gates:
                 touched[id(cell)] = cell
             if cell.sleepers:
                 self._wake(cell)
-            if sign > 0:
-                cell.parts[job_id] = part, taken
-            else:
-                del cell.parts[job_id]
-            whole *= sign
             of_queue[kind] += whole
             if not side:
                 of_queue[2] += whole
@@ -345,9 +351,12 @@ class Sums:
         """Wake the suspended jobs that may go on by what is taken now."""
         running, stopped = cell.total
         level = running + stopped if cell.suspended else running
+        if level > cell.soonest:
+            return
         woken = [job_id for job_id, enough in cell.sleepers.items() if level <= enough]
         for job_id in woken:
             del cell.sleepers[job_id]
+        cell.soonest = max(cell.sleepers.values(), default=-math.inf)
         self.woken.update(woken)
 
     def changed_by(self, jobs: tuple[Job, ...]) -> Changed | None:
@@ -355,9 +364,10 @@ class Sums:
 
         A suspended job that would be suspended counts as it does already.
         """
-        if jobs in self._all_settled:
+        settled = self._settled
+        if settled.issuperset(map(_id_of, jobs)):
             return {}
-        parts, settled, changed = self._parts, self._settled, dict[str, bool]()
+        parts, changed = self._parts, dict[str, bool]()
         for job in jobs:
             job_id = job.id
             if job_id in settled:
@@ -366,10 +376,6 @@ class Sums:
             if part is None or part.job is not job:
                 return None
             changed[job_id] = part.stops
-        if not changed:
-            if len(self._all_settled) >= _MANY:
-                self._all_settled.clear()
-            self._all_settled.add(jobs)
         return changed
 
     def without(self, changed: Changed) -> Without:
@@ -418,23 +424,11 @@ class Sums:
         """Return how much of a limit is taken at least, whoever makes way: running jobs of queues of `below`, and
         suspended ones.
         """
-        found = 0.0
-        for queue, (stopping, leaving, running, _) in self.cell(share).by_queue.items():
-            if share[0].suspended:
-                found += stopping + (0.0 if queue in below else leaving)
-            elif queue not in below:
-                found += running
-        return found
+        return lasting_in(self.cell(share), below)
 
     def may_fall(self, share: Share, below: Container[str]) -> bool:
         """Whether less of a limit may be taken, on any host, once the same jobs have made way."""
-        for queue, (_, leaving, running, gone) in self.cell(share).by_queue.items():
-            if share[0].suspended:
-                if gone or (leaving and queue in below):
-                    return True
-            elif running and queue in below:
-                return True
-        return False
+        return may_fall_in(self.cell(share), below)
 
     def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""
@@ -448,6 +442,30 @@ class Sums:
                 if stops:
                     found[index][1] += count
         return on if found is None else found
+
+
+def lasting_in(cell: Cell, below: Container[str]) -> float:
+    """Return what `Sums.lasting` does."""
+    found = 0.0
+    counted = cell.suspended
+    for queue, (stopping, leaving, running, _) in cell.by_queue.items():
+        if counted:
+            found += stopping if queue in below else stopping + leaving
+        elif queue not in below:
+            found += running
+    return found
+
+
+def may_fall_in(cell: Cell, below: Container[str]) -> bool:
+    """Return what `Sums.may_fall` does."""
+    counted = cell.suspended
+    for queue, (_, leaving, running, gone) in cell.by_queue.items():
+        if counted:
+            if gone or (leaving and queue in below):
+                return True
+        elif running and queue in below:
+            return True
+    return False
 
 
 class Without:

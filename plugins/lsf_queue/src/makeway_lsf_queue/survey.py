@@ -11,9 +11,9 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode
+from makeway.model import Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode, Seconds
 from makeway_lsf_queue import jobs, opening
-from makeway_lsf_queue.presence import News, Presence, presence_of
+from makeway_lsf_queue.presence import Memo, News, Presence, presence_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
 
@@ -112,16 +112,13 @@ def _strike_off(listed: list[Job], job: Job) -> None:
 
 
 class Survey:
-    """What candidates are made of, whoever asks."""
+    """What candidates are made of, whoever asks; it stays the same object, and follows who comes and goes."""
 
-    def __init__(
-        self, site: Site, version: int, seen: Seen, news: News, before: Survey | None = None
-    ) -> None:
+    def __init__(self, site: Site, version: int, seen: Seen, news: News) -> None:
         """Look over the active jobs.
 
         :param version: of the cluster.
-        :param news: who changed since the survey before.
-        :param before: that survey; what it found out stays where nobody came, went or was stopped.
+        :param news: all of them.
         """
         self.site = site
         self.version = version
@@ -146,9 +143,10 @@ class Survey:
         self.kept: dict[str, KeptSlots] = {}
         """Queue -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
         self.named: dict[object, Candidates] = {}
-        """What was said at `futile_at` to jobs that may preempt the same others; filled by `victims`."""
+        """What was said to jobs that may preempt the same others, at this version and at `futile_at`; filled by
+        `victims`."""
         self.futile: set[object] = set()
-        """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
+        """Requests, with their candidates, for which no choice of victims makes room then."""
         self.futile_at = -1.0
         self.stopped_for: dict[object, Any] = {}
         """By all that these depend on: the `victims.Stopped` of jobs, for as long as the same ones are suspended."""
@@ -160,9 +158,25 @@ class Survey:
         """Hosts one by one; likewise."""
         self._suspended_on: dict[NodeBits, Sequence[Job]] = {}
         self._ranks: dict[NodeBits, Mapping[int, int]] = {}
+        self.exclusive: NodeBits = 0
+        """Hosts of exclusive jobs."""
+        self.stopped_first: dict[str, NodeBits] = {}
+        """Queue -> the first hosts of its jobs that the system suspended."""
+        self._look_at(news)
+        self.stopped_first = self._first_hosts()
+
+    def begin(self, now: Seconds) -> None:
+        """Forget what was said to jobs at another moment; to be called before it is looked at."""
+        if self.futile_at != now:
+            self.futile_at = now
+            self.futile.clear()
+            self.named.clear()
+
+    def _look_at(self, news: News) -> tuple[NodeBits, NodeBits]:
+        """Look at jobs again; return their hosts, then and now, and of these those of whoever was or is suspended."""
+        seen = self.seen
         changed: NodeBits = 0
         stops: NodeBits = 0
-        """Hosts of those who were suspended, or are."""
         for job_id, job in news.items():
             hosts, other = seen.look_at(job_id, job)
             changed |= hosts
@@ -170,38 +184,48 @@ class Survey:
                 stops |= hosts
         self.used.forget_on(changed)
         seen.lasting_stale |= changed
-        self.exclusive: NodeBits = 0
-        """Hosts of exclusive jobs."""
-        for hosts in seen.exclusive.values():
-            self.exclusive |= hosts
-        self.stopped_first: dict[str, NodeBits] = (
-            self._first_hosts() if stops or before is None else before.stopped_first
-        )
-        """Queue -> the first hosts of its jobs that the system suspended."""
-        if before is not None:
-            self.stuck = before.stuck
-            self.held = before.held
+        if seen.exclusive or self.exclusive:
+            self.exclusive = 0
+            for hosts in seen.exclusive.values():
+                self.exclusive |= hosts
+        return changed, stops
+
+    def follow(self, version: int, news: News) -> None:
+        """Be of the cluster as it is by now: what was found out stays where nobody came, went or was stopped.
+
+        :param news: who changed.
+        """
+        self.version = version
+        if self.held_now:
+            self.held_now.clear()
+        for kept_now in (self.named, self.futile, self.grounds, self.listed, self._suspended_on, self._ranks):
+            if kept_now:
+                kept_now.clear()
+        self.not_at_once = None
+        changed, stops = self._look_at(news)
+        if self.held:
             self.held -= news.keys()
-            covered = any(kept.covered for kept in before.kept.values())
-            if self.stuck or covered:
-                near = self.suspended_on(changed)
-                if self.stuck:
-                    for job_id in news:
-                        self.stuck.pop(job_id, None)
-                    for job in near:
-                        self.stuck.pop(job.id, None)
-            self.not_offered = {} if stops else before.not_offered
-            self.stopped_for = {} if stops else before.stopped_for
-            self.kept = before.kept
-            for kept in self.kept.values():
-                kept.stale |= changed if kept.covered else stops
-            self.rooms = before.rooms
-            if self.rooms and changed:
-                if covered:
-                    for job in near:
-                        changed |= job.nodes  # whose slots these are may be another matter now
-                for room in self.rooms:
-                    room.stale |= changed
+        if stops:
+            self.stopped_first = self._first_hosts()
+            self.not_offered.clear()
+            self.stopped_for.clear()
+        near: Sequence[Job] = ()
+        covered = False
+        for kept in self.kept.values():
+            covered = covered or kept.covered
+            kept.stale |= changed if kept.covered else stops
+        if self.stuck or covered:
+            near = self.suspended_on(changed)
+            if self.stuck:
+                for job_id in news:
+                    self.stuck.pop(job_id, None)
+                for job in near:
+                    self.stuck.pop(job.id, None)
+        if covered:
+            for job in near:
+                changed |= job.nodes  # whose slots these are may be another matter now
+        for room in self.rooms:
+            room.stale |= changed
 
     def suspended_on(self, hosts: NodeBits) -> Sequence[Job]:
         """Return the jobs suspended by the system or by people that have any of some hosts; in any order."""
@@ -301,7 +325,9 @@ class KeptSlots:
 
 def survey_of(site: Site, view: ClusterView) -> Survey:
     """Return the survey of the cluster as it is."""
-    presence = presence_of(view)
+    presence = Memo.presence if Memo.view is view else None
+    if presence is None:
+        presence = presence_of(view)
     known: Survey | None = presence.survey
     version = view.version
     if known is None or known.site is not site:
@@ -310,7 +336,5 @@ def survey_of(site: Site, view: ClusterView) -> Survey:
         everybody: News = {job.id: job for job in in_order}
         known = presence.survey = Survey(site, version, Seen(presence), everybody)
     elif known.version != version:
-        known = presence.survey = Survey(site, version, known.seen, presence.news_for_survey(), known)
-    if known.futile_at != view.now:
-        known.futile, known.named, known.futile_at = set(), {}, view.now
+        known.follow(version, presence.news_for_survey())
     return known

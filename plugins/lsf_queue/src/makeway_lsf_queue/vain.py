@@ -7,7 +7,9 @@ too few. What is said here is what a try comes to; `tests/test_in_vain.py` holds
 
 from __future__ import annotations
 
-import functools
+import bisect
+import itertools
+import operator
 from collections.abc import Callable, Container, Iterable, Sequence
 
 import attrs
@@ -17,19 +19,20 @@ from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.counting import Counted, sums_now
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.requested import Bound, Request, compiled
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Share
 from makeway_lsf_queue.survey import Room, Survey, survey_of
-from makeway_lsf_queue.victims import mode_of
+from makeway_lsf_queue.victims import modes_of
 from makeway_lsf_queue.vocabulary import PARALLEL
 from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, concerned
 
 _MANY = 10_000
 """So many requests are kept compiled."""
+_by_wanted = operator.attrgetter("wanted")
 _NO_SLOTS = "PEND_HOST_JOB_LIMIT"
 """Stands for the reasons of those whose hosts lack slots, until somebody asks for which of them they wait."""
 
@@ -87,6 +90,7 @@ class _Glance:
     def __init__(self, site: Site, view: ClusterView) -> None:
         self.site = site
         self._view = view
+        self._presence = presence_of(view)
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
         self._whole_cores = not (shared or threads or ModeFlag.GANG in view.preempt_mode.flags)
@@ -98,18 +102,22 @@ class _Glance:
         """By the limit, and all that it depends on where it stands."""
         self._hosts: dict[object, Hosts] = {}
         """By queue, hosts, what is wanted of each, and the limits that close some of them to all who want that."""
+        self._sizes: dict[object, list[Hosts]] = {}
+        """The same by all of this but the slots that are wanted: those who want few come first."""
         self._targets: dict[str, Targets] = {}
         """By queue."""
         self._refused: dict[tuple[str, str], bool] = {}
-        self._modes = functools.partial(mode_of, site=site)
+        self._modes = modes_of(site)
         self._counted: tuple[int, Counted] | None = None
         """What counts, at a version of the cluster."""
         self._seen = -1
         """Version of the cluster by which what stands was looked at."""
         self._turned: dict[Standing, None] = {}
         """Reasons that no longer stand, or stand again, to be told."""
-        self._watched: dict[Hosts, None] = {}
-        """Hosts on which anybody's answer rests."""
+        self._watched: list[Hosts] = []
+        """Hosts on which anybody's answer rests: those of jobs that want few slots come first."""
+        self._given_back = -1
+        """How often anybody did anything else than start, when they were looked at."""
         self._opened: dict[Watched, None] = {}
         """Whose `shut` stood until this moment: it may stand again before the moment is over."""
         self._opened_at = -1.0
@@ -179,24 +187,31 @@ class _Glance:
         self._seen = view.version
         if self._opened_at != view.now:
             self._forget_opened()
-        sums = self._counted_now().brought()
+        given_back = self._presence.given_back
+        only_starts, self._given_back = given_back == self._given_back, given_back
+        sums = sums_now(self.site, view, self._modes)
         if sums.touched:
             for cell in sums.touched.values():
                 unwatched = False
                 for gate in cell.gates:
+                    if only_starts and gate.state[2] and not gate.watchers and gate.shut is not None:
+                        continue  # what is taken whoever makes way never falls by that
                     state = gate.look()
                     if state != gate.state:
                         self._turn(gate, state)
-                    unwatched = unwatched or not gate.is_watched
+                    if gate.shut is None and not gate.watchers:
+                        unwatched = True
                 if unwatched:
                     cell.gates = [gate for gate in cell.gates if gate.is_watched]
             sums.touched.clear()
         survey = survey_of(self.site, view)
-        for hosts in list(self._watched):
+        for hosts in self._watched.copy():
+            if only_starts and hosts.gains_by_no_start:
+                continue
             if (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
             if not hosts.is_watched:
-                del self._watched[hosts]
+                self._watched.remove(hosts)
         for targets in self._targets.values():
             if targets.watchers and (there := targets.look(survey, view)) != targets.state:
                 self._turn(targets, there)
@@ -230,7 +245,8 @@ class _Glance:
     def _let_be_watched(self, watched: Watched) -> None:
         """Look at a limit, or hosts, whenever anything changes about them."""
         if isinstance(watched, Hosts):
-            self._watched[watched] = None
+            if watched not in self._watched:
+                bisect.insort(self._watched, watched, key=_by_wanted)
         elif isinstance(watched, Gate):
             gates = watched.bound.cell.gates
             if watched not in gates:
@@ -375,7 +391,15 @@ class _Glance:
             survey.rooms.append(room)
             shutters = tuple(self._shutter(counted, job, limit, key) for limit, key in shared)
             known = self._hosts[asked] = Hosts(self.site, queue, hosts, spec.cpus, job, room, shutters)
+            self._put_in_line(known, (queue, hosts, *asked[3:]))
         return known
+
+    def _put_in_line(self, hosts: Hosts, alike: object) -> None:
+        """Let hosts know those of jobs that want fewer slots, and nothing else otherwise."""
+        line = self._sizes.setdefault(alike, [])
+        bisect.insort(line, hosts, key=_by_wanted)
+        for smaller, larger in itertools.pairwise(line):
+            larger.smaller = smaller
 
     def _shutter(self, counted: Counted, job: Job, limit: Limit, key: str) -> Shutter:
         bound = limit.bound(key)

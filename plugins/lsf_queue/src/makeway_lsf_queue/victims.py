@@ -5,6 +5,8 @@ Suspended jobs whose slots the preemptor may use come first: they cost nothing (
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
@@ -25,7 +27,9 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     site = site_of(view)
     if site.anybody_reserves or site.level_of(preemptor).delay:
         return _candidates(site, preemptor, view, now)
-    named, key = survey_of(site, view).named, _asks(preemptor)
+    survey = survey_of(site, view)
+    survey.begin(view.now)
+    named, key = survey.named, _asks(preemptor)
     known = named.get(key)
     if known is None:
         known = named[key] = _candidates(site, preemptor, view, now)
@@ -186,6 +190,7 @@ def _running(
 
 
 _NOBODY: frozenset[str] = frozenset()
+_id_of = operator.attrgetter("id")
 
 
 def _protection(survey: Survey, job: Job, guard: Guard) -> str:
@@ -207,10 +212,10 @@ def _modes(survey: Survey, chosen: Sequence[Job]) -> tuple[PreemptMode, ...]:
     """Return how each of them would make way."""
     modes, site = survey.seen.modes, survey.site
     try:
-        return tuple([modes[job.id] for job in chosen])
+        return tuple(map(modes.__getitem__, map(_id_of, chosen)))
     except KeyError:
         modes |= {job.id: mode_of(job, site) for job in chosen if job.id not in modes}
-    return tuple([modes[job.id] for job in chosen])
+    return tuple(map(modes.__getitem__, map(_id_of, chosen)))
 
 
 def _stopped(
@@ -313,6 +318,12 @@ def _rank(job: Job, ranks: Mapping[int, int]) -> int:
 
 
 # ------------------------------------------------------------------------------------------ modes
+@functools.lru_cache(maxsize=4)
+def modes_of(site: Site) -> Callable[[Job], PreemptMode]:
+    """Return what says of a job how it makes way."""
+    return functools.partial(mode_of, site=site)
+
+
 def mode_of(job: Job, site: Site) -> PreemptMode:
     """Return how a job makes way (6.1)."""
     manner = site.queue_of(job).manner

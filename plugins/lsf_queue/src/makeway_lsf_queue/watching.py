@@ -18,7 +18,7 @@ from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Rows, Share, Sums
+from makeway_lsf_queue.sums import Rows, Share, Sums, lasting_in, may_fall_in
 from makeway_lsf_queue.survey import Ground, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
 from makeway_lsf_queue.vocabulary import PARALLEL
@@ -69,7 +69,7 @@ class Gate:
         if total + bound.wanted <= bound.bound:
             return True, True, False
         below = self._below
-        stays = below is not None and bound.sums.lasting(bound.share, below) + bound.wanted > bound.bound
+        stays = below is not None and lasting_in(cell, below) + bound.wanted > bound.bound
         return False, self._tells_size and total + 1 <= bound.bound, stays
 
 
@@ -82,9 +82,7 @@ class Shutter:
         :param rows: of those jobs, from `judging.rows_of`.
         :param below: whose jobs they may preempt.
         """
-        self._share = limit, key
-        self._sums = sums
-        self.cell = sums.cell(self._share)
+        self.cell = sums.cell((limit, key))
         self._closed = judging.closed_in(self.cell, rows)
         self._below = below
         self.version = -1
@@ -94,7 +92,7 @@ class Shutter:
         """Return the hosts that it closes, whoever makes way."""
         if self.version != self.cell.version:
             self.version = self.cell.version
-            if self._sums.may_fall(self._share, self._below):
+            if may_fall_in(self.cell, self._below):
                 self.kept_bits = 0
             else:
                 self.kept_bits = self._closed.now(self.cell)
@@ -123,9 +121,21 @@ class Hosts:
     """Stands while they keep jobs out whoever makes way, and it is known for which reason; None: nobody has asked."""
     _reason: tuple[NodeBits, NodeBits, str] = (-1, -1, "")
     """The hosts that it depends on, and the reason."""
-    _seen: Survey | None = None
-    """By which they were looked at last."""
+    _seen: int = -1
+    """Version of the survey by which they were looked at last."""
     _answer: tuple[bool, bool, str] = (False, False, "")
+    smaller: Hosts | None = None
+    """Those of jobs that want the same, but fewer slots; None: there are none."""
+
+    @property
+    def gains_by_no_start(self) -> bool:
+        """Whether they keep jobs out, and go on doing so while all that happens is that others start.
+
+        Jobs that may preempt nobody only lose room by that: what running jobs hold is out of reach, and no limit may
+        come to fall by anybody's making way. Which slots are kept by suspended jobs does not depend on who runs.
+        """
+        shut = self.shut
+        return shut is not None and shut.stands and not self.watchers and not self.site.targets[self.queue]
 
     @property
     def keeps_out(self) -> bool:
@@ -138,17 +148,28 @@ class Hosts:
         return bool(self.watchers) or self.shut is not None
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
-        """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
-        if self._seen is survey:
+        """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way.
+
+        Where those of jobs that want fewer slots lack them, they do so as well: a host that has room for more slots
+        has room for fewer.
+        """
+        version = survey.version
+        if self._seen == version:
             return self._answer
-        bring_up_to_date(self, survey, view)
-        closed = self.room.not_offered
+        smaller = self.smaller
+        while smaller is not None and smaller._seen != version:
+            smaller = smaller.smaller
+        if smaller is not None and smaller._answer[0]:
+            lacks, closed = True, gaps.not_offered(self.site, survey, self.queue)
+        else:
+            bring_up_to_date(self, survey, view)
+            lacks, closed = self.room.total < self.wanted, self.room.not_offered
         exclusive, offered, reason = self._reason
         if exclusive != survey.exclusive or offered != closed:
             reason = reason_on_hosts(survey, self.job, view)
             self._reason = survey.exclusive, closed, reason
-        self._seen = survey
-        self._answer = self.room.total < self.wanted, bool(closed), reason
+        self._seen = version
+        self._answer = lacks, bool(closed), reason
         return self._answer
 
 
