@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway import bitmap
@@ -331,6 +332,40 @@ def _end(config: Config, jobs: list[JobSpec]) -> list[Any]:
         left,
         [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each],
     ]
+
+
+def test_a_job_may_have_more_hosts_than_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not known to wait by the slots of those alone, whether or not anybody hears why jobs wait."""
+    monkeypatch.setattr(Requests, "many", 2)
+    config = attrs.evolve(
+        _site(Random(0)),
+        node=(NodeTable(name="h0", cpus=2), NodeTable(name="h1", cpus=2)),
+        partition=tuple(
+            PartitionTable(name=name, priority_tier=tier, attributes={"PREEMPTION": line})
+            for name, tier, line in (("top", 80, "PREEMPTIVE"), ("low", 40, "PREEMPTABLE"))
+        ),
+    )
+    settings = {"lsf/queue": {"users": {"u1": {"MAX_JOBS": "4"}}}}
+    config = attrs.evolve(config, policy=attrs.evolve(config.policy, settings=settings))
+    jobs = [
+        JobSpec(id="0", partitions=("low",), user="u1", submit_at=0.0, run_time=60.0, tasks=2),
+        JobSpec(
+            id="1",
+            partitions=("top",),
+            user="u1",
+            submit_at=1.0,
+            run_time=60.0,
+            tasks=3,
+            required_nodes=("h0",),
+        ),
+    ]
+    quick = _end(config, jobs)
+    for step in (None, lambda engine: None):
+        run = replay(config, jobs, (), Options(after_step=step, sink=(lambda line: None) if step else None))
+        each = run.recorder.histories.values()
+        assert [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each] == quick[2]
+    history = run.recorder.histories["1"]
+    assert [interval[1] for interval in history.intervals if interval[0].value == "RUNNING"] == [1.0]
 
 
 def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:

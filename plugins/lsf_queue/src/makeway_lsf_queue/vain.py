@@ -353,7 +353,8 @@ class _Glance:
         if beyond or spec.exclusive is not None or self._is_refused(job) or not hosts:
             return None
         counted = Counted.of(self.site, self._view, self._modes)
-        asked = counted.request(job), spec.oversubscribe
+        beside = bool(job.required)  # a selector may add others to the hosts that a job requires
+        asked = counted.request(job), spec.oversubscribe, beside
         known = self._said.get(asked)
         if known is None:
             if len(self._said) >= _MANY:
@@ -367,7 +368,7 @@ class _Glance:
             known = self._said[asked] = Said(
                 request,
                 self.site.targets[queue],
-                not self._whole_cores or bool(spec.oversubscribe),
+                not self._whole_cores or bool(spec.oversubscribe) or beside,
                 self._hosts_of(queue, hosts, job, tuple(shared)),
                 self._targets_of(queue),
                 tuple(gates),
