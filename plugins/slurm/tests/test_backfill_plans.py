@@ -23,7 +23,11 @@ def site(
         "cluster": {"attributes": {"associations": [{"Account": "a"}, {"Account": "a", "User": "u"}]}},
         "node": [{"name": "n[1-3]", "cpus": 4}],
         "partition": [{"name": "main", "default": True, **(main or {})}, {"name": "other", **partition}],
-        "qos": [{"name": "normal"}, {"name": "mins", "attributes": {"MaxTRESMins": "cpu=11"}}],
+        "qos": [
+            {"name": "normal"},
+            {"name": "mins", "attributes": {"MaxTRESMins": "cpu=11"}},
+            {"name": "gpus", "attributes": {"MaxTRESMins": "gres/gpu=5", "GrpTRESRunMins": "gres/gpu=5"}},
+        ],
         "policy": {
             "plugins": ["limits/slurm"],
             "select": "select/cons_tres",
@@ -178,3 +182,9 @@ def test_without_a_time_limit_a_job_exceeds_limits_on_minutes(
     assert start_of("single", run) == starts
     assert all("the job has no time limit, and 11 minutes of cpu are allowed" in each for each in told)
     assert bool(told) is (starts is None)
+
+
+def test_limits_on_minutes_of_what_a_job_does_not_want_let_it_in() -> None:
+    """However long it may run: no GPU for any time is no minute of a GPU."""
+    run = replay(site(), [job("single", 0.0, None, run_time=10.0, qos="gpus")], (), Options(until=20.0))
+    assert start_of("single", run) == 0.0

@@ -655,8 +655,10 @@ def _passes_for_good(listed: Listed, job: Job, asked: Asked) -> bool:
 
 
 def _minutes(asked: Asked, wanted: int) -> float:
-    """Return the TRES-minutes that a job asks for."""
-    return float("inf") if asked.booked is None else float(asked.booked * wanted)
+    """Return the TRES-minutes that a job asks for: of what it wants nothing, none, however long it may run."""
+    if not wanted:
+        return 0.0
+    return math.inf if asked.booked is None else float(asked.booked * wanted)
 
 
 def _of_minutes(rule: Rule, minutes: float, running: int, again: Seconds | None = None) -> Blocked:
