@@ -132,16 +132,26 @@ def test_nodes_are_kept_for_a_job_that_its_account_alone_keeps_out(
     assert start_of("shut", run) is None
 
 
-def test_a_job_that_may_not_use_its_partition_says_so_at_once() -> None:
+@pytest.mark.parametrize("partitions", [("other",), ("main", "other"), ("other", "main")])
+def test_a_job_that_may_not_use_its_partition_says_so_at_once(partitions: tuple[str, ...]) -> None:
     """Even where no node could run it: a partition is closed to it before nodes are looked at."""
     partition = {"attributes": {"AllowAccounts": "b"}}
     run = replay(
         site(**partition),
-        [job("shut", 0.0, 1, min_nodes=1, max_nodes=1, tasks=9, partitions=("other",))],
+        [job("shut", 0.0, 1, min_nodes=1, max_nodes=1, tasks=9, partitions=partitions)],
         (),
-        Options(until=0.0),
+        Options(until=20.0),
     )
-    assert run.summary()["jobs"]["shut"]["final_state"] == "PENDING"
+    shown = run.summary()["jobs"]["shut"]
+    assert shown["final_state"] == "PENDING"
+    assert shown["reason"].startswith("Job's account not permitted")
+
+
+def test_a_job_that_no_node_can_run_is_refused() -> None:
+    """Where no partition is closed to it."""
+    large = job("large", 0.0, 1, min_nodes=1, max_nodes=1, tasks=9, partitions=("main", "other"))
+    run = replay(site(), [large], (), Options(until=20.0))
+    assert run.summary()["jobs"]["large"]["final_state"] == "FAILED"
 
 
 @pytest.mark.parametrize(("default", "starts"), [(None, 0.0), (600.0, None)])

@@ -278,11 +278,22 @@ class Submission:
         return "; ".join(reasons)
 
     def _refused_as_impossible(self, job: Job) -> str:
-        """Say why no empty cluster could run a job, unless a limit that comes before keeps it out; empty: it waits."""
+        """Say why no empty cluster could run a job; empty: it waits, since one could, or a limit comes before that.
+
+        Such a limit need only keep it out of one of its partitions (drawn sites).
+        """
         problem = self._impossible(job)
-        if problem and (limit := self._ledger.kept_out(job)) is not None and limit.before_nodes:
-            put_field(job, "reason", limit.reason)
+        if not problem:
             return ""
+        for partition in job.partitions:
+            if job.partition is not partition:
+                enter(job, partition)
+            limit = self._ledger.kept_out(job)
+            if limit is not None and limit.before_nodes:
+                problem = ""
+                put_field(job, "reason", limit.reason)
+        if job.partition is not job.partitions[0]:
+            enter(job, job.partitions[0])
         return problem
 
     def _impossible(self, job: Job) -> str:
