@@ -132,7 +132,7 @@ def test_nodes_are_kept_for_a_job_that_its_account_alone_keeps_out(
     assert start_of("shut", run) is None
 
 
-@pytest.mark.parametrize("partitions", [("other",), ("main", "other"), ("other", "main")])
+@pytest.mark.parametrize("partitions", [("other",), ("main", "other")])
 def test_a_job_that_may_not_use_its_partition_says_so_at_once(partitions: tuple[str, ...]) -> None:
     """Even where no node could run it: a partition is closed to it before nodes are looked at."""
     partition = {"attributes": {"AllowAccounts": "b"}}
@@ -148,9 +148,9 @@ def test_a_job_that_may_not_use_its_partition_says_so_at_once(partitions: tuple[
 
 
 def test_a_job_that_no_node_can_run_is_refused() -> None:
-    """Where no partition is closed to it."""
-    large = job("large", 0.0, 1, min_nodes=1, max_nodes=1, tasks=9, partitions=("main", "other"))
-    run = replay(site(), [large], (), Options(until=20.0))
+    """Where the last of its partitions is open to it (recorded: part_impossible_and_barred)."""
+    large = job("large", 0.0, 1, min_nodes=1, max_nodes=1, tasks=9, partitions=("other", "main"))
+    run = replay(site(attributes={"AllowAccounts": "b"}), [large], (), Options(until=20.0))
     assert run.summary()["jobs"]["large"]["final_state"] == "FAILED"
 
 

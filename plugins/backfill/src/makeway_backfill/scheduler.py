@@ -13,7 +13,6 @@ from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
-from makeway.partition_bounds import beyond
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
@@ -170,9 +169,8 @@ class Backfill:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         if job.partition is not partition:
             enter(job, partition)
-        over = self._placer.beyond.get(job.id) or (beyond(job, partition) if len(job.partitions) > 1 else "")
-        if over:
-            self._ledger.wait_for(job, over)
+        if reason := self._placer.out_of_bounds(job, partition):
+            self._ledger.wait_for(job, reason)
             return False
         if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
             return False

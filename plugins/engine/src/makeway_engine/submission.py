@@ -280,21 +280,18 @@ class Submission:
     def _refused_as_impossible(self, job: Job) -> str:
         """Say why no empty cluster could run a job; empty: it waits, since one could, or a limit comes before that.
 
-        Such a limit need only keep it out of one of its partitions (drawn sites).
+        Of several partitions the last one decides (recorded: part_impossible_and_barred).
         """
         problem = self._impossible(job)
         if not problem:
             return ""
-        for partition in job.partitions:
-            if job.partition is not partition:
-                enter(job, partition)
-            limit = self._ledger.kept_out(job)
-            if limit is not None and limit.before_nodes:
-                problem = ""
-                put_field(job, "reason", limit.reason)
-        if job.partition is not job.partitions[0]:
-            enter(job, job.partitions[0])
-        return problem
+        enter(job, job.partitions[-1])
+        limit = self._ledger.kept_out(job)
+        enter(job, job.partitions[0])
+        if limit is None or not limit.before_nodes:
+            return problem
+        put_field(job, "reason", limit.reason)
+        return ""
 
     def _impossible(self, job: Job) -> str:
         """Say why no empty cluster could run a job in any of its partitions, as ``sbatch`` does; empty: one could.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from makeway.model import Blocked, Candidates, Choice, Job, Placement, Selector
+from makeway.model import Blocked, Candidates, Choice, Job, Partition, Placement, Selector
 from makeway.partition_bounds import beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -106,7 +106,7 @@ class Placer:
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job."""
         job, partition = question.job, question.partition
-        if len(job.partitions) > 1 and (reason := beyond(job, partition)):
+        if reason := self.out_of_bounds(job, partition):
             if job.partition is not partition:
                 enter(job, partition)
             return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
@@ -125,12 +125,16 @@ class Placer:
         blocked = Blocked(reason=POLICY_ERROR, detail="a policy failed; the record says how")
         return self.action.wait(job, blocked, Outcome.LIMITED)
 
+    def out_of_bounds(self, job: Job, partition: Partition) -> str:
+        """Return why a job may never run in one of its partitions, by the bounds of that; empty: it may."""
+        if len(job.partitions) > 1:
+            return beyond(job, partition)
+        return self.beyond.get(job.id, "") if self.beyond else ""
+
     def _try_start(self, question: Question) -> Outcome:
         job = question.job
         if job.partition is not question.partition:
             enter(job, question.partition)
-        if self.beyond and (reason := self.beyond.get(job.id)):
-            return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
         preempt = self.preemption and question.preempt
         if self._has_limits(job) or not question.limits:
             limit = self.prober.limit(question)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from makeway.model import ClusterView, Job, Partition
+from makeway.partition_bounds import NODES, TIME
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits.settings import Settings
 
@@ -13,8 +14,6 @@ LISTS = ("AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos")
 _ALL = ("", "all")
 ACCOUNT = "Job's account not permitted to use this partition"
 QOS = "Job's QOS not permitted to use this partition"
-NODES = "PartitionNodeLimit"
-TIME = "PartitionTimeLimit"
 GROUP = "User's group not permitted to use this partition"
 
 

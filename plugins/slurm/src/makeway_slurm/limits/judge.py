@@ -8,11 +8,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import attrs
 
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Partition, Seconds, Sharing
+from makeway.partition_bounds import NODES, TIME
 from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, usage_factor
 from makeway_slurm.accounts.whole_nodes import WholeNodes
-from makeway_slurm.limits.access import NODES, TIME, Door
+from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.asked import Asked, Listed
 from makeway_slurm.limits.attendance import Attendance
 from makeway_slurm.limits.counts import Count, Key, Places, Seat

@@ -65,8 +65,9 @@ def multifactor_of(view: ClusterView) -> Multifactor | None:
 def priority_rows(view: ClusterView) -> list[PriorityRow]:
     """Return the rows of sprio as of the last computation: jobs that wait, are not held and could start.
 
-    A task that waits for others of its array has no row (drawn sites). With CALCULATE_RUNNING those that run as well
-    have one (recorded: preempt_within_calculate_running); with ACCRUE_ALWAYS those that could not start yet.
+    A task that waits for others of its array has no row (recorded: part_impossible_and_barred). With CALCULATE_RUNNING
+    those that run have one as well (recorded: preempt_within_calculate_running). With ACCRUE_ALWAYS those do that could
+    not start yet.
     """
     multifactor = multifactor_of(view)
     if multifactor is None:
