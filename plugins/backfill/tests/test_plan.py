@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
 
 from makeway import bitmap
 from makeway_backfill import Plan, Sliding
+from makeway_backfill.plan import full_second
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -50,3 +52,15 @@ def test_sliding_over_a_plan_finds_what_each_look_finds(seed: int) -> None:
         assert sliding.available(start) == plan.available(start, start + length), start
         later = plan.next_begin(start)
         start = later if later is not None and chance.random() < 0.7 else start + chance.randrange(20) / 4
+
+
+def test_a_promise_ends_in_its_second() -> None:
+    """From 305.33 for 300 s is 305 to 605: another from 605.33 on comes just after (recorded: backfill_one_second)."""
+    plan = Plan(24.33, 1e6, bitmap.full(3), 1.0)
+    plan.promise(305.33, 605.33, bitmap.of([2]))
+    assert plan.begins == [24.33, 305, 605]
+    assert plan.collides(605.33, 905.33, bitmap.of([2])) is None
+    assert plan.collides(5.33, 305.33, bitmap.of([2])) is None
+    assert plan.collides(5.33, 306.0, bitmap.of([2])) == 605
+    assert full_second(605.33) == 605
+    assert full_second(math.inf) == math.inf

@@ -16,6 +16,14 @@ from makeway.model import Seconds, Window
 _TINY = 1e-6
 
 
+def full_second(at: Seconds) -> Seconds:
+    """Return an instant as the clock of backfill tells it, which counts full seconds only.
+
+    Recorded: backfill_one_second (a job that ends within the second in which a promise does is not later).
+    """
+    return at if math.isinf(at) else math.floor(at + _TINY)
+
+
 class Skipping:
     """Passes over instants at which too few nodes are free, or will be before a job that starts then is over.
 
@@ -104,7 +112,11 @@ class Plan:
         return self.begins[max(0, bisect.bisect_left(self.begins, instant) - 1)]
 
     def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
-        """Return the end of the first record that lacks some of `nodes` in that time; None: none does."""
+        """Return the end of the first record that lacks some of `nodes` in that time; None: none does.
+
+        Both instants are those of full seconds.
+        """
+        start, end = full_second(start), full_second(end)
         begins, free = self.begins, self.free
         at = max(0, bisect.bisect_right(begins, start) - 1)
         while at < len(begins) and begins[at] < end:
@@ -122,7 +134,7 @@ class Plan:
         self.promised |= nodes
         grain = self._grain
         first = math.floor(start / grain + _TINY) * grain
-        last = math.ceil((math.floor(start + _TINY) + end - start) / grain - _TINY) * grain
+        last = math.ceil((full_second(start) + end - start) / grain - _TINY) * grain
         begun, over = self._cut(max(first, self._origin)), self._cut(last)
         for at in range(begun, over):
             self.free[at] &= ~nodes

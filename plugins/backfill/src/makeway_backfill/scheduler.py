@@ -18,7 +18,7 @@ from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
 from makeway_backfill.het import HetPlans
 from makeway_backfill.leap import Leap
-from makeway_backfill.plan import Plan, Sliding
+from makeway_backfill.plan import Plan, Sliding, full_second
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import enter
 from makeway_engine.placing import Outcome, Question
@@ -332,7 +332,7 @@ class Backfill:
             if forecast is None and later is None:
                 start = math.inf
                 break
-            if later is not None and (forecast is None or max(forecast.at, start) > later):
+            if later is not None and (forecast is None or full_second(max(forecast.at, start)) > later):
                 start = max(later, least)  # nodes that are promised to others now may be free by then
                 continue
             assert forecast is not None
