@@ -79,7 +79,9 @@ class Attendance:
             self._leave_elsewhere(job_id)
         seat, allocation = counts.present.get(job_id), job.allocation
         if seat is None or seat.partition is not job.partition or seat.qos is not job.qos:
-            seat = counts.seat_anew(job)
+            before, seat = seat, counts.seat_anew(job)
+            if before is not None and before.partition is not job.partition:
+                self._move(job_id, before, seat)
         nodes = allocation.nodes if allocation is not None else 0
         holding = _new(Holding, (seat, held, nodes, job))
         counts.held[job_id] = counts.begun[job_id] = holding
@@ -92,6 +94,16 @@ class Attendance:
             headroom.take_up(job_id, held, limit / 60.0 * seat.factor if limit is not None else 0.0)
         if self._ends:
             self.ending.started(job, seat.group, held)
+
+    def _move(self, job_id: str, before: Seat, seat: Seat) -> None:
+        """Let a job be present where it has started (recorded: limit_submit_runs_in_second)."""
+        counts = self._counts
+        counts.present[job_id] = seat
+        for each, more in ((before, -1), (seat, 1)):
+            each.more += more
+            if not each.noted:
+                each.noted = True
+                counts.noted.append(each)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Count no longer what it held: at once, before its nodes are clean (11.1)."""
