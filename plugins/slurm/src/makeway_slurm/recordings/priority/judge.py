@@ -19,6 +19,7 @@ from makeway.errors import MakewayError
 from makeway.model import Job, JobSpec, Seconds
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
+from makeway_engine.throttle import WAITS
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
 from makeway_slurm.readers.limits import NAME as LIMITING
@@ -180,13 +181,19 @@ class _Reasons:
 
     def look(self, engine: Engine) -> None:
         now = engine.ledger.now
+        pending = engine.ledger.pending
+        # All tasks of an array that have not started share one record, and so one reason (spec 8 no. 3).
+        of_array = {each.spec.array_id: each.reason for each in pending if each.reason != WAITS}
         present: set[str] = set()
-        for job in engine.ledger.pending:
+        for job in pending:
             present.add(job.id)
+            reason = job.reason
+            if reason == WAITS:
+                reason = of_array.get(job.spec.array_id, WAITS)
             before = self.since.get(job.id)
-            if before is None or before[1] != job.reason:
+            if before is None or before[1] != reason:
                 self._end(job.id, now)
-                self.since[job.id] = now, job.reason
+                self.since[job.id] = now, reason
         for job_id in [each for each in self.since if each not in present]:
             self._end(job_id, now)
 
@@ -301,8 +308,14 @@ def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Secon
     if not recorded and "[" in name:
         return  # a task that waits is part of its array's record, which the first of them keeps
     mine, other = _limit_of(recorded), _limit_of(spent)
-    if mine != other:
+    if mine != other and not _is_as_long(mine or other, recorded, spent):
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
+
+
+def _is_as_long(why: str, *spent: Mapping[str, Seconds]) -> bool:
+    """Whether a job waited about as long for a limit in both, on either side of what counts."""
+    times = [sum(time for each, time in one.items() if each.replace("_", " ") == why) for one in spent]
+    return min(times) > 0.0 and max(times) - min(times) <= TOLERANCE and max(times) < 2 * _SHORT
 
 
 def _limit_of(spent: Mapping[str, Seconds]) -> str:

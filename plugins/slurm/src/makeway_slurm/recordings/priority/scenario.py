@@ -25,6 +25,8 @@ from makeway_slurm.readers.limits import NAME as LIMITING
 from makeway_slurm.readers.priority import NAME
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.priority.database import Database
+from makeway_slurm.recordings.priority.exits import cleaning_times, exit_times
+from makeway_slurm.recordings.priority.looks import main_and_backfill
 from makeway_slurm.recordings.priority.recording import Recording
 from makeway_slurm.recordings.priority.reserving import is_about, reservations
 from makeway_slurm.recordings.site import scheduler_as_played
@@ -43,17 +45,13 @@ _PARAMETERS = "batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=
 _MARK = re.compile(r"<([^<>]+)>")
 _LATER = re.compile(r"[+-]\d+")
 _ACTION_DELAY = 0.05
-_EXIT_TIME = 0.06
-"""By how much jobs end later than they sleep, as the log shows it."""
 _REQUEUE_DELAY = 6.0
-_COMPLETING = 0.35
-"""From the end of a job to the start of the next on its nodes: 0.2 to 0.45 s."""
+_COMPLETING = 0.02
+"""From the end of a job until its nodes are clean: whoever waits is looked at in the next look after that."""
 _SWEEP: Seconds = 30.0
 """From one look at the limits of running jobs to the next."""
 _USUAL_SWEEP: Seconds = 25.7
 """One such look, where the recording shows none: 25.6 and 25.9 s were seen."""
-_PHASE = 0.36
-"""Within the second, the usual look of the main scheduler where the log shows no start."""
 
 
 class UnmodelledError(Exception):
@@ -164,15 +162,15 @@ def _phase_of(decays: Sequence[Seconds]) -> Seconds:
 
 
 def _clocks(recording: Recording) -> dict[str, float | bool]:
-    told = ("started", "started_by_backfill")
-    starts = [float(event["t"]) % 1.0 for event in recording.events if event.get("what") in told]
-    phase = starts[0] if starts else _PHASE
+    main, backfill = main_and_backfill(recording.events)
     return {
-        "sched_phase": phase,
-        "bf_phase": phase,
+        "sched_phase": main.phase,
+        "sched_interval": main.interval,
+        "bf_phase": backfill.phase,
+        "bf_interval": backfill.interval,
         "submit_delay": 0.0,
         "pass_on_submit": False,
-        "pass_on_own_end": True,
+        "pass_on_own_end": False,
         "pass_on_completion": True,
         "limit_phase": _sweep(recording),
         "min_kill_delay": 0.0,
@@ -223,11 +221,15 @@ def _nodes(entries: Iterable[Mapping[str, Any]]) -> list[NodeTable]:
 # ------------------------------------------------------------------------------------- jobs
 def _jobs(recording: Recording, database: Database, ids: dict[str, str], source: str) -> list[JobSpec]:
     found: list[JobSpec] = []
+    exits, usual = exit_times(recording)
+    cleaning = cleaning_times(recording)
     entries = sorted(enumerate(recording.scenario.get("job", ())), key=lambda pair: (pair[1]["at"], pair[0]))
     for number, (_, entry) in enumerate(entries, 1):
         name = str(entry["name"])
         ids[name] = str(number)
-        found += _specs(recording, database, entry, number, ids, source)
+        late = exits.get(name, usual)
+        specs = _specs(recording, database, entry, number, ids, source, late)
+        found += [_leaving(spec, cleaning.get(spec.name or "")) for spec in specs]
     return found
 
 
@@ -238,6 +240,7 @@ def _specs(
     number: int,
     ids: Mapping[str, str],
     source: str,
+    exit_time: Seconds,
 ) -> list[JobSpec]:
     name, at = str(entry["name"]), float(entry["at"])
     seen = recording.jobs.get(name)
@@ -252,7 +255,7 @@ def _specs(
             group=user,
             account=database.home(user),
             submit_at=submitted,
-            run_time=float(entry.get("runtime", 10.0)) + _EXIT_TIME,
+            run_time=float(entry.get("runtime", 10.0)) + exit_time,
             source=source,
         )
     except ValueError as error:
@@ -275,6 +278,13 @@ def _specs(
             )
         )
     return found
+
+
+def _leaving(spec: JobSpec, times: Sequence[Seconds | None] | None) -> JobSpec:
+    """Let a job leave its nodes as slowly as it did."""
+    return (
+        spec if times is None else attrs.evolve(spec, attributes={**spec.attributes, "cleaning_times": times})
+    )
 
 
 def _fixed(word: str, ids: Mapping[str, str], at: Seconds) -> str:

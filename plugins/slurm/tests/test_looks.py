@@ -1,0 +1,76 @@
+"""Clocks and delays of a recording, found in the controller's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from makeway_slurm.recordings.priority.exits import cleaning_times, exit_times
+from makeway_slurm.recordings.priority.looks import main_and_backfill
+from makeway_slurm.recordings.priority.recording import Recording
+
+
+def events(what: str, *instants: float, job: str = "j") -> list[dict[str, Any]]:
+    """Return one event at each instant."""
+    return [{"t": at, "what": what, "job": job} for at in instants]
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.0006, 0.003, 0.006])
+def test_each_scheduler_has_its_own_clock(lag: float) -> None:
+    """Looks of the main scheduler at 0.6, of backfill at 0.2; both fall behind, and what victims let in is aside."""
+    looks = (1, 4, 17, 60, 100, 140)
+    main = [0.6 + look * (1.0 + lag) for look in looks]
+    backfill = [0.2 + look for look in looks]
+    told = [*events("started", *main, 30.97), *events("started_by_backfill", *backfill)]
+    own, other = main_and_backfill(told)
+    assert own.interval == pytest.approx(1.0 + lag, abs=1e-4)
+    assert own.phase == pytest.approx(0.6, abs=0.01)
+    assert other.interval == pytest.approx(1.0, abs=1e-4)
+    assert other.phase == pytest.approx(0.2, abs=0.01)
+
+
+def test_what_one_scheduler_did_tells_of_the_other() -> None:
+    """Backfill, and the estimator of sched/builtin, wakes about 0.36 s before the main scheduler."""
+    main, backfill = main_and_backfill(events("started", 0.5, 1.5, 40.5))
+    assert [main.phase, backfill.phase] == pytest.approx([0.5, 0.14])
+    main, backfill = main_and_backfill(events("started_by_backfill", 0.8, 40.8))
+    assert [main.phase, backfill.phase] == pytest.approx([0.16, 0.8])
+
+
+def test_one_act_is_reached_from_beside_the_other_clock() -> None:
+    """Backfill at 0.6, so that the main scheduler began near 0.96; 60 looks later it stood at 61.19."""
+    main, _ = main_and_backfill([*events("started_by_backfill", 0.6), *events("started", 61.19)])
+    assert main.phase == pytest.approx(0.96, abs=0.01)
+    assert main.interval == pytest.approx(1.0 + 0.23 / 60, abs=2e-4)
+
+
+def recording(told: list[dict[str, Any]], *jobs: Mapping[str, Any]) -> Recording:
+    """Return what was recorded of some jobs."""
+    return Recording(
+        slurm_version="22.05.8", scenario={"job": jobs}, observed_seconds=100.0, jobs={}, events=tuple(told)
+    )
+
+
+def test_jobs_end_when_they_were_charged() -> None:
+    """That of bob ran 0.08 s longer than it slept, that of alice 0.02 s, whatever others are charged."""
+    told = [
+        *events("started", 1.0, job="of_bob"),
+        *events("started_by_backfill", 1.0, job="of_alice"),
+        {"t": 11.02, "what": "usage", "who": "a/alice/(null)"},
+        {"t": 11.08, "what": "usage", "who": "a/bob/(null)"},
+    ]
+    jobs = [{"name": f"of_{user}", "user": user, "runtime": 10} for user in ("bob", "alice", "carol")]
+    found, usual = exit_times(recording(told, *jobs))
+    assert found == {"of_bob": pytest.approx(0.08), "of_alice": pytest.approx(0.02)}
+    assert usual == pytest.approx(0.05)
+    assert exit_times(recording([], *jobs)) == ({}, 0.06)
+
+
+def test_victims_leave_before_somebody_starts_there() -> None:
+    """Told to go at 5 and at 20: somebody started 0.3 s later, and then nobody for long."""
+    told = [*events("preempted", 5.0, 20.0, job="victim"), *events("started", 5.3, 22.0, job="other")]
+    (first, second) = cleaning_times(recording(told))["victim"]
+    assert first == pytest.approx(0.29)
+    assert second is None
