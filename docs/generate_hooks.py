@@ -56,7 +56,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }
 """By need: the four that the product exists for, then the others."""
-MARKS = ("based_on", "of_selector")
+MARKS = ("asked_at_submission", "based_on", "of_selector")
 QUICKER = ("about", "ranked_by", "one_by_one", "alike_by", "by_request", "at_once", "sure_by")
 """Marks that change no answer; documented last, as most plugins do without."""
 

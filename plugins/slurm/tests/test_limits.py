@@ -603,11 +603,97 @@ def test_a_limit_on_jobs_does_not_close_it() -> None:
     assert starved("builtin", {"GrpJobs": 1}, stop=True) == {"first": 0.0, "held": None, "long": 2.0}
 
 
+def test_a_limit_on_jobs_of_an_account_closes_it() -> None:
+    """MaxJobsPA is the exception (recorded: limit_stop_numbers)."""
+    limit = {"MaxJobsPA": 1}
+    assert starved("builtin", limit, stop=False) == {"first": 0.0, "held": None, "long": 2.0}
+    assert starved("builtin", limit, stop=True) == {"first": 0.0, "held": None, "long": None}
+
+
+# --------------------------------------------------------------------------------- reasons
+def test_a_limit_is_the_reason_from_the_submission_on() -> None:
+    """Behind a closed partition it stays; limits on TRES are named once somebody tries (recorded: limit_reason_stays).
+
+    The limit on jobs of alice is lifted at 12, which nobody looks at before the wide job has started.
+    """
+    config = site(
+        {"one": {"MaxJobsPU": 1}, "cpus": {"MaxTRESPerJob": "cpu=2"}, "nodes": {"MaxTRESPerJob": "node=1"}},
+        scheduler={"type": "builtin"},
+    )
+    jobs = (
+        job("first", 4, 12, qos="one", user="alice"),
+        job("second", 12, 40),
+        job("wide", 16, submit_at=1),
+        job("jobs", submit_at=2, qos="one", user="alice"),
+        job("cpus", 3, submit_at=2, qos="cpus"),
+        attrs.evolve(job("nodes", 2, submit_at=2, qos="nodes"), min_nodes=2, max_nodes=2),
+        job("begins", submit_at=2, begin_at=50, qos="one", user="alice"),
+    )
+    behind = {"cpus": "Priority", "nodes": "QOSMaxNodePerJobLimit", "begins": "BeginTime"}
+    for until in (5, 30):
+        assert reasons(play(config, *jobs, until=until)) == {
+            "wide": "Resources",
+            "jobs": "QOSMaxJobsPerUserLimit",
+            **behind,
+        }
+    assert reasons(play(config, *jobs, until=45))["jobs"] == "Resources"
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"MaxTRESPA": 1, "MaxTRESPerJob": 1}, "MaxNodePerAccount"),
+        ({"MaxTRESPU": 1, "MaxTRESPerJob": 1}, "QOSMaxNodePerJobLimit"),
+        ({"GrpTRES": 1, "MaxTRESPerJob": 1}, "QOSMaxNodePerJobLimit"),
+        ({"MaxTRESPA": 1, "MaxTRESPU": 1}, "MaxNodePerAccount"),
+        ({"GrpTRES": 1, "MaxTRESPA": 1}, "MaxNodePerAccount"),
+        ({"GrpTRES": 1, "MaxTRESPU": 1}, "QOSMaxNodePerUserLimit"),
+        ({"GrpTRES": 2, "MaxTRESPerJob": 1}, "QOSMaxNodePerJobLimit"),
+        ({"MaxTRESPA": 2, "MaxTRESPU": 1}, "QOSMaxNodePerUserLimit"),
+    ],
+)
+def test_which_of_several_limits_caps_the_nodes(limits: Mapping[str, int], reason: str) -> None:
+    """The least one; of equal ones that of accounts, of the job, of users, of all (recorded: limit_node_cap_which)."""
+    config = site({"q": {key: f"node={most}" for key, most in limits.items()}})
+    wide = attrs.evolve(job("wide", 3, qos="q"), min_nodes=3, max_nodes=3)
+    assert reasons(play(config, wide, until=10)) == {"wide": reason}
+
+
+@pytest.mark.parametrize(("most", "reason"), [(1, "QOSMaxNodePerJobLimit"), (2, "AssocGrpNodeLimit")])
+def test_the_qos_caps_the_nodes_before_an_account_that_allows_as_many(most: int, reason: str) -> None:
+    """Whichever allows fewer (recorded: limit_node_cap_which)."""
+    account = [{"Account": "acct", "GrpTRES": "node=1"}, {"Account": "acct", "User": "user"}]
+    config = site({"q": {"MaxTRESPerJob": f"node={most}"}}, account)
+    wide = attrs.evolve(job("wide", 3, qos="q", account="acct", user="user"), min_nodes=3, max_nodes=3)
+    assert reasons(play(config, wide, until=10)) == {"wide": reason}
+
+
 def test_assoc_limit_stop_has_the_limit_as_reason() -> None:
     """Who is held says its limit; who stands behind it waits for its priority."""
     config = site({"capped": {"GrpTRES": "cpu=4"}}, own={"limit_stop": True}, scheduler={"type": "builtin"})
     jobs = (job("first", 4, 60, 2, qos="capped"), job("held", 4, qos="capped"), job("next", qos="capped"))
     assert reasons(play(config, *jobs, until=30)) == {"held": "QOSGrpCpuLimit", "next": "Priority"}
+
+
+# --------------------------------------------------------------------------- several partitions
+def test_a_job_counts_where_it_runs() -> None:
+    """In the second of its partitions it fills up GrpSubmitJobs of that one (recorded: limit_submit_runs_in_second)."""
+    partitions = (
+        {"name": "main", "nodes": "n[1-2]", "default": True, "max_time": 3600.0},
+        {"name": "other", "nodes": "n[3-4]", "max_time": 3600.0, "qos": "few"},
+    )
+    config = site({"few": {"GrpSubmitJobs": 1}}, partitions=partitions)
+    both = ("main", "other")
+    run = play(
+        config,
+        job("blocks", 8, 30, partitions=("main",)),
+        job("two", 1, 10, submit_at=1, partitions=both),
+        job("too_many", submit_at=4, partitions=("other",)),
+        job("again", run_time=12, submit_at=15, partitions=("other",)),
+        job("two_more", submit_at=18, partitions=both),
+    )
+    assert starts(run) == {"blocks": 0.0, "two": 1.0, "too_many": None, "again": 15.0, "two_more": None}
+    assert refused(run) == {"too_many": "QOSGrpSubmitJobsLimit", "two_more": "QOSGrpSubmitJobsLimit"}
 
 
 # -------------------------------------------------------------------------------- thresholds

@@ -37,7 +37,14 @@ from makeway.hookspecs.displacing import (
     makeway_search,
 )
 from makeway.hookspecs.keeping import makeway_hand_over, makeway_on_line, makeway_take_over
-from makeway.hookspecs.marks import CONTRACT_VERSION, based_on, hookimpl, hookspec, of_selector
+from makeway.hookspecs.marks import (
+    CONTRACT_VERSION,
+    asked_at_submission,
+    based_on,
+    hookimpl,
+    hookspec,
+    of_selector,
+)
 from makeway.hookspecs.old import (
     makeway_config_readers,
     makeway_jobs_named,
@@ -81,6 +88,7 @@ __all__ = [
     "Steady",
     "about",
     "alike_by",
+    "asked_at_submission",
     "at_once",
     "based_on",
     "by_request",

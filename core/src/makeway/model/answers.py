@@ -62,11 +62,12 @@ class Blocked:
 
     A job that it keeps out when it is submitted is then not refused for what no cluster has, but once it is tried.
     """
+    at_submission: bool = False
+    """A limit only: True if it is the reason of a job from its submission on, before anybody has tried the job."""
     at_submission_only: bool = False
-    """With `before_nodes`: when a job is tried later on, nodes are looked at first.
-
-    Behind somebody who waits, such a job keeps its reason.
-    """
+    """With `before_nodes`: when a job is tried later on, nodes are looked at first."""
+    stays: bool = False
+    """A limit only: True if a job keeps it as its reason behind somebody who waits."""
     counted: tuple[tuple[NodeBits, int], ...] = ()
     """A limit on nodes only: nodes that count already, and how many others may be added; empty: it stands.
 

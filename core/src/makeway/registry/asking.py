@@ -50,6 +50,8 @@ class Call:
     """Knows that asking would change nothing (`makeway.hookspecs.sure_by`); None: nobody does."""
     at_once: Callable[[ClusterView], Any] | None = None
     """Often knows the choice before all candidates are named (`makeway.hookspecs.at_once`); None: nobody does."""
+    at_submission: bool = False
+    """Whether it is asked for each job that is submitted (`makeway.hookspecs.asked_at_submission`)."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -83,6 +85,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_turns"),
         marks.get("makeway_sure"),
         marks.get("makeway_at_once"),
+        bool(marks.get("makeway_at_submission", False)),
     )
 
 
@@ -120,6 +123,11 @@ class Asker:
     def hooks(self) -> Sequence[str]:
         """All hooks, whether or not anybody implements them."""
         return tuple(self._calls)
+
+    @property
+    def asked_at_submission(self) -> bool:
+        """Whether any limit is to be looked at as soon as a job is submitted."""
+        return any(call.at_submission for call in self._calls["makeway_admit"])
 
     def takes(self, hook: str, argument: str) -> bool:
         """Whether any implementation of `hook` takes this argument."""

@@ -20,6 +20,7 @@ from makeway_engine.ledger import Ledger, enter, put, put_field
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.het import refuse
+from makeway_engine.schedulers.lanes import BEHIND
 from makeway_engine.transitions import Transitions
 
 
@@ -46,9 +47,9 @@ class Submission:
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
         self._door = transitions.policies.implements("makeway_accept")
-        self._keeps_out = not scheduler.enforce_part_limits and transitions.policies.implements(
-            "makeway_admit"
-        )
+        self._keeps_out = transitions.policies.asked_at_submission
+        # Where partitions refuse nobody, one may be closed to a job that is alone; else whoever is alone is tried next.
+        self._untried = (BEHIND,) if scheduler.enforce_part_limits else (BEHIND, "None")
         self.taken = transitions.policies.taken(ledger) if self._door else None
         """Says which jobs are surely taken there; None: nobody can say."""
         self.last_index = 0
@@ -87,9 +88,12 @@ class Submission:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self.reject(job, problem)
-        elif self._keeps_out and (limit := ledger.kept_out(job)) is not None and limit.at_submission_only:
-            ledger.settled_reasons.add(limit.reason)
-            ledger.wait_for(job, limit.reason)
+        elif self._keeps_out and job.reason in self._untried:
+            limit = ledger.kept_out(job)
+            if limit is not None and limit.at_submission:
+                if limit.stays:
+                    ledger.settled_reasons.add(limit.reason)
+                ledger.wait_for(job, limit.reason)
 
     def move(self, job: Job, names: tuple[str, ...]) -> str:
         """Put a pending job that has no entries in the queue into other partitions.

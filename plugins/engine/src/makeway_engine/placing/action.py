@@ -114,7 +114,7 @@ class Action:
         """Let a job wait, with the reason."""
         if candidates is not None and candidates.reason and not blocked.liftable:
             blocked = attrs.evolve(blocked, reason=candidates.reason)
-        if blocked.at_submission_only:
+        if blocked.stays:
             self._ledger.settled_reasons.add(blocked.reason)
         self._ledger.wait_for(job, blocked.reason)
         self._telling.waits(job, blocked, candidates, note)

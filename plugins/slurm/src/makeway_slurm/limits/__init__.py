@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from makeway.hookspecs import hookimpl, sure_by
+from makeway.hookspecs import asked_at_submission, hookimpl, sure_by
 from makeway.model import Blocked, Check, ClusterView, Job, Overdue, Seconds
 from makeway_slurm.limits.judge import Judge, admitted
 from makeway_slurm.limits.settings import Settings
@@ -39,6 +39,7 @@ def _calm(view: ClusterView) -> Callable[[], Seconds]:
 
 
 @hookimpl
+@asked_at_submission
 @sure_by(_let_in)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
     """Say which pending jobs a limit keeps out."""

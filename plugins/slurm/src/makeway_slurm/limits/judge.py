@@ -28,6 +28,8 @@ _MANY = 100_000
 _OF_ITS_OWN = frozenset(("groups", "array_last", "array_size"))
 """Attributes of a job that count at the door."""
 _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
+_CAPS = {"pa": 0, "": 1, "pu": 2}
+"""Which of several limits on nodes comes first, by what it counts; the others last."""
 _BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR))
 """Limits that are looked at before nodes are chosen (stage A)."""
 _ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
@@ -231,7 +233,9 @@ class Judge(Attendance):
                 keeps_nothing=not planned_for,
                 reserves=planned_for,
                 before_nodes=True,
+                at_submission=shut not in (NODES, TIME),
                 at_submission_only=shut not in (NODES, TIME),
+                stays=True,
             )
         return self._by_limits(job, view)
 
@@ -268,10 +272,13 @@ class Judge(Attendance):
     def _held_up_by(self, blocked: Blocked, listed: Listed, job: Job) -> Blocked:
         """Say what a job holds up that a limit keeps out, with assoc_limit_stop.
 
+        In the main loop those that are looked at first hold up nobody, but for MaxJobsPerAccount (recorded:
+        limit_stop_numbers).
         Backfill keeps no nodes for one that may never have as many as it asks for (recorded: limit_stop_nodes).
         """
-        blocked = attrs.evolve(blocked, holds_up=not blocked.before_nodes)
-        if listed.name == NODE and listed.kind in _AS_MAXIMUM and job.size > listed.most:
+        of_account = listed.kind is _JOBS and listed.rule.key == "pa"
+        blocked = attrs.evolve(blocked, holds_up=of_account or not blocked.before_nodes)
+        if _caps_nodes(listed.rule, job.size):
             return blocked
         return attrs.evolve(
             blocked,
@@ -356,6 +363,8 @@ class Judge(Attendance):
             keeps_nothing=True,
             ask_again_at=again,
             before_nodes=True,
+            at_submission=True,
+            stays=True,
         )
 
     def _used_wall(self, rule: Rule, asked: Asked) -> Blocked | None:
@@ -599,16 +608,25 @@ class Judge(Attendance):
 
 
 def _hopeless_first(held: tuple[tuple[Listed, int], ...]) -> tuple[tuple[Listed, int], ...]:
-    """Put limits on nodes that a job exceeds by itself before all others of stage B: they cap its nodes (6.2)."""
+    """Put limits on nodes that a job exceeds by itself before all others of stage B: they cap its nodes (6.2).
 
-    def stage(pair: tuple[Listed, int]) -> int:
+    The least of them is the reason, of a QOS before that of an association (recorded: limit_node_cap_which).
+    """
+
+    def stage(pair: tuple[Listed, int]) -> tuple[int, ...]:
         listed, wanted = pair
         if listed.kind in _BEFORE_NODES:
-            return 0
-        hopeless = listed.name == NODE and listed.kind in _AS_MAXIMUM and wanted > listed.most
-        return 1 if hopeless else 2
+            return (0,)
+        if not _caps_nodes(listed.rule, wanted):
+            return (2,)
+        return 1, listed.most, not isinstance(listed.rule.whose, str), _CAPS.get(listed.rule.key, len(_CAPS))
 
     return tuple(sorted(held, key=stage))
+
+
+def _caps_nodes(rule: Rule, wanted: float) -> bool:
+    """Whether a limit keeps a job out that wants so many nodes, whatever others hold."""
+    return rule.name == NODE and rule.kind in _AS_MAXIMUM and wanted > rule.most
 
 
 def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
@@ -683,6 +701,8 @@ def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) 
         keeps_nothing=True,
         ask_again_at=again,
         before_nodes=rule.kind in _BEFORE_NODES,
+        at_submission=rule.kind in _BEFORE_NODES or _caps_nodes(rule, wanted),
+        stays=True,
     )
 
 
