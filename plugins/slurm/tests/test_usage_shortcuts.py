@@ -13,7 +13,7 @@ from makeway.model import ClusterView, JobSpec, Seconds
 from makeway.settings import structure
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
-from makeway_slurm.accounts.entry import Charge
+from makeway_slurm.accounts.entry import Charge, Entry
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits.ending import Ending
 
@@ -118,14 +118,23 @@ def column_by_column(book: UsageBook, charge: Charge, seconds: int, grows: int, 
             entry.rate[at] += rate * grows
 
 
+def settle_by_columns(entry: Entry) -> None:
+    """Add what rates have added, column by column."""
+    common = entry.book.decayed_sum if entry.decays else entry.book.plain_sum
+    for at, rate in enumerate(entry.rate):
+        entry.sums[at] += rate * (common - entry.mark)
+    entry.mark = common
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_all_usage_is_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """To the last bit, with each of the three done one by one."""
+    """To the last bit, with each of these done one by one."""
     chance = random.Random(seed)
     config, given = site(chance), jobs(chance)
     quick = told(config, given)
     monkeypatch.setattr(UsageBook, "_advance_evenly", in_single_steps)
     monkeypatch.setattr(UsageBook, "_add_piece", column_by_column)
+    monkeypatch.setattr(Entry, "settle", settle_by_columns)
     begin = UsageBook.__init__
 
     def eagerly(book: UsageBook, view: ClusterView) -> None:

@@ -13,6 +13,8 @@ from makeway.model import Job
 
 RAW, WALL = "raw", "wall"
 _NOT_OWED = (RAW, WALL)
+FIRST = 3
+"""So many columns every book has at least. They are added to one by one, without a loop."""
 
 
 class Sums(ABC):
@@ -133,10 +135,13 @@ class Entry:
         common = self.book.decayed_sum if self.decays else self.book.plain_sum
         grown = common - self.mark
         if grown:
-            sums = self.sums
-            for at, rate in enumerate(self.rate):
-                if rate:
-                    sums[at] += rate * grown
+            sums, rates = self.sums, self.rate
+            sums[0] += rates[0] * grown
+            sums[1] += rates[1] * grown
+            sums[2] += rates[2] * grown
+            if len(rates) > FIRST:
+                for at in range(FIRST, len(rates)):
+                    sums[at] += rates[at] * grown
             self.mark = common
 
     def settle_owed(self) -> None:
@@ -227,4 +232,4 @@ class Charge:
         return next((rate for each, rate in self.shape.vector if each == at), 0.0)
 
 
-__all__ = ["RAW", "WALL", "Charge", "Entry", "Shape", "Sums"]
+__all__ = ["FIRST", "RAW", "WALL", "Charge", "Entry", "Shape", "Sums"]
