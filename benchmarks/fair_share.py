@@ -1,7 +1,7 @@
 """Measure what fair share and limits cost: a log with three accounts of ten users each, beside the same without them.
 
-Run ``python benchmarks/fair_share.py LOG [--jobs N] [--rounds N] [--scheduler easy]``; it prints CPU seconds of both,
-taken in turns, and the ratio of their medians.
+Run ``python benchmarks/fair_share.py LOG [--jobs N] [--rounds N] [--scheduler easy] [--users 30] [--accounts 3]``; it
+prints CPU seconds of both, taken in turns, and the ratio of their medians.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ OF_QOS = {
     "MaxSubmitPU": "100000",
     "MaxWall": "100000",
 }
+USERS, ACCOUNTS = 30, 3
 PLAIN = Config(
     node=(NodeTable(name="n[001-100]"),),
     partition=(PartitionTable(name="all", default=True),),
@@ -54,16 +55,16 @@ PLAIN = Config(
 )
 
 
-def accounts() -> list[dict[str, str]]:
+def accounts(users: int = USERS, count: int = ACCOUNTS) -> list[dict[str, str]]:
     """Return the associations."""
     found: list[dict[str, str]] = []
-    for at in range(3):
+    for at in range(count):
         found.append({"Account": f"a{at}", "Share": str(at + 1), **OF_ACCOUNT})
-        found += [{"Account": f"a{at}", "User": f"u{user}", **OF_ACCOUNT} for user in range(at, 30, 3)]
+        found += [{"Account": f"a{at}", "User": f"u{user}", **OF_ACCOUNT} for user in range(at, users, count)]
     return found
 
 
-def fair(plain: Config = PLAIN) -> Config:
+def fair(plain: Config = PLAIN, users: int = USERS, count: int = ACCOUNTS) -> Config:
     """Return the same cluster with priorities and limits."""
     weights = {"weight_fairshare": 10000, "weight_age": 1000, "weight_job_size": 100}
     policy = PolicyTable(
@@ -73,17 +74,17 @@ def fair(plain: Config = PLAIN) -> Config:
     )
     return attrs.evolve(
         plain,
-        cluster=ClusterTable(attributes={"associations": accounts()}),
+        cluster=ClusterTable(attributes={"associations": accounts(users, count)}),
         qos=(QosTable(name="normal", attributes=OF_QOS),),
         policy=policy,
     )
 
 
-def charged(jobs: list[JobSpec]) -> list[JobSpec]:
-    """Return the jobs, each with one of thirty users."""
-    users = {name: at % 30 for at, name in enumerate(dict.fromkeys(job.user for job in jobs))}
+def charged(jobs: list[JobSpec], users: int = USERS, count: int = ACCOUNTS) -> list[JobSpec]:
+    """Return the jobs, each with one of so many users."""
+    who = {name: at % users for at, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     return [
-        attrs.evolve(job, user=f"u{users[job.user]}", account=f"a{users[job.user] % 3}", qos="normal")
+        attrs.evolve(job, user=f"u{who[job.user]}", account=f"a{who[job.user] % count}", qos="normal")
         for job in jobs
     ]
 
@@ -102,10 +103,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=None, help="only the first so many")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scheduler", choices=("easy", "builtin", "greedy", "backfill"), default="easy")
+    parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument("--accounts", type=int, default=ACCOUNTS)
     given = parser.parse_args()
     plain = attrs.evolve(PLAIN, scheduler=SchedulerTable(type=given.scheduler))
-    jobs = charged(list(open_workload(given.log, ReadOptions(config=PLAIN)).jobs)[: given.jobs])
-    pairs = [(timed(plain, jobs), timed(fair(plain), jobs)) for _ in range(given.rounds)]
+    jobs = list(open_workload(given.log, ReadOptions(config=PLAIN)).jobs)[: given.jobs]
+    jobs = charged(jobs, given.users, given.accounts)
+    limited = fair(plain, given.users, given.accounts)
+    pairs = [(timed(plain, jobs), timed(limited, jobs)) for _ in range(given.rounds)]
     without, with_limits = (statistics.median(each) for each in zip(*pairs, strict=True))
     print(f"{len(jobs):,} jobs: {without:.2f} s without, {with_limits:.2f} s with fair share and limits")
     print(f"ratio {with_limits / without:.2f}")

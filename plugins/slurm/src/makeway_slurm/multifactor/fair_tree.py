@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -52,8 +53,13 @@ class FairTree:
             for node in tree.nodes
         ]
         """Of each association: whose level it stands in, its share, and whether it is endlessly well off."""
-        self._last: tuple[list[tuple[int, int, bool]], list[float]] | None = None
-        """Neighbours in the order of the last walk, whether they were tied, and the factors that came of it."""
+        self._orders: dict[int, list[tuple[int, bool]]] = {}
+        """By whose level it is: who stands in it, as ranks were last found, and whether he is tied with the one before.
+
+        Empty: they have not been found yet.
+        """
+        self._factors: list[float] = []
+        """What came of it."""
 
     def factors(self, usage: Sequence[float]) -> Sequence[float]:
         """Return the factor of each user, by index of the association; those of accounts mean nothing.
@@ -61,20 +67,39 @@ class FairTree:
         :param usage: what each association has used, by index, in whatever unit.
         """
         level = self._level(usage)
-        if self._last is None or not _stands(self._last[0], level):
-            pairs: list[tuple[int, int, bool]] = []
-            self._last = pairs, self._walk(level, pairs)
-        return self._last[1]
+        if not self._orders or not _stands(self.neighbours(), level):
+            self._orders = self._in_order(self._children, level.__getitem__)
+            self._factors = self._walk(self._orders)
+        return self._factors
 
-    def neighbours(self) -> Sequence[tuple[int, int, bool]]:
-        """Return who stood next to whom in each level when ranks were last found, and whether they were tied."""
-        return self._last[0] if self._last is not None else ()
+    def factors_after(self, turned: Collection[int], level_of: Callable[[int], float]) -> Sequence[float]:
+        """Return what `factors` would, where only in some levels somebody stands elsewhere than when they were found.
+
+        :param turned: whose levels these are.
+        :param level_of: returns of an association its share over its part of what its level has used.
+        """
+        self._orders.update(self._in_order(turned, level_of))
+        self._factors = self._walk(self._orders)
+        return self._factors
+
+    def neighbours(self, above: Iterable[int] | None = None) -> Iterator[tuple[int, int, bool]]:
+        """Yield who stood next to whom when ranks were last found, and whether they were tied.
+
+        :param above: whose levels are meant; None: all are.
+        """
+        for each in self._orders if above is None else above:
+            for (one, _), (other, tied) in itertools.pairwise(self._orders[each]):
+                yield one, other, tied
+
+    def in_level(self, above: int) -> Sequence[int]:
+        """Return who stands in the level of an association."""
+        return self._children[above]
 
     def rank(self, usage: Sequence[float]) -> Mapping[int, Share]:
         """Return the share of each association, by index."""
         total = usage[self._tree.root.index]
         used, level = self._levels(usage)
-        factors = self._walk(level, [])
+        factors = self._walk(self._in_order(self._children, level.__getitem__))
         return {
             node.index: Share(
                 used=used[node.index] if node.parent is not None else 1.0,
@@ -108,15 +133,27 @@ class FairTree:
                 add(share / part if part else inf)
         return level
 
-    def _walk(self, level: Sequence[float], pairs: list[tuple[int, int, bool]]) -> list[float]:
-        """Go down the tree, the best off first; equals share a rank.
+    def _in_order(
+        self, above: Iterable[int], level_of: Callable[[int], float]
+    ) -> dict[int, list[tuple[int, bool]]]:
+        """Return the order of some levels, the best off first, and who is tied with the one before."""
+        users, orders = self._users, {}
+        for each in above:
+            # 1. the larger share over usage first, 2. users before accounts, 3. the order of ties
+            keyed = sorted(
+                [(-level_of(one), not users[one], at, one) for at, one in enumerate(self._children[each])]
+            )
+            order = orders[each] = [(keyed[0][3], False)]
+            for (before, _, _, _), (minus, _, _, one) in itertools.pairwise(keyed):
+                order.append((one, minus == before))
+        return orders
 
-        :param pairs: gets the neighbours of each level, and whether they are tied.
-        """
+    def _walk(self, orders: Mapping[int, Sequence[tuple[int, bool]]]) -> list[float]:
+        """Go down the tree, the best off first; equals share a rank."""
         count = len(self._tree.users)
         rank = left = count
-        found = [0.0] * len(level)
-        users, children = self._users, self._children
+        found = [0.0] * len(self._users)
+        users = self._users
         stack: list[tuple[int, bool]] = [(self._tree.root.index, False)]
         while stack:
             index, tied = stack.pop()
@@ -126,26 +163,14 @@ class FairTree:
                 found[index] = rank / count
                 left -= 1
                 continue
-            ordered = children.get(index)
-            if not ordered:
-                continue
-            # 1. the larger share over usage first, 2. users before accounts, 3. the order of ties
-            keyed = sorted([(-level[each], not users[each], at, each) for at, each in enumerate(ordered)])
-            below: list[tuple[int, bool]] = []
-            before: float | None = None
-            neighbour = -1
-            for minus, _, _, each in keyed:
-                equal = minus == before
-                below.append((each, tied if before is None else equal))
-                if before is not None:
-                    pairs.append((neighbour, each, equal))
-                before, neighbour = minus, each
-            below.reverse()
-            stack += below
+            order = orders.get(index)
+            if order:
+                stack += order[:0:-1]
+                stack.append((order[0][0], tied))
         return found
 
 
-def _stands(pairs: Sequence[tuple[int, int, bool]], level: Sequence[float]) -> bool:
+def _stands(pairs: Iterable[tuple[int, int, bool]], level: Sequence[float]) -> bool:
     """Whether all neighbours stand as they did, tied ones tied: then all ranks are the same."""
     for one, other, tied in pairs:
         if tied:

@@ -2,14 +2,15 @@
 
 Two siblings change places where their shares over usage cross. Usage that does not decay, but is divided by a common
 scale, grows in straight lines; so each pair of neighbours says up to which common sum it surely stands, as long as
-nobody starts. Who starts has its own pairs looked at again. `FairTree.factors` says what it comes to without this, and
+nobody starts. Who starts has its own pairs looked at again. Where a pair has changed places, its level is ranked anew:
+all others stand as they did. `FairTree.factors` says what it comes to without this, and
 `tests/test_sure.py` holds one to the other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 
 from makeway_slurm.accounts.usage import RAW, UsageBook
 from makeway_slurm.multifactor.fair_tree import FairTree
@@ -48,6 +49,8 @@ class RankGuard:
         """Up to which common sum ranks stand."""
         self._watches = False
         """Whether pairs are those of the ranks that were found last."""
+        self._turned: set[int] = set()
+        """In whose levels somebody has changed places since; empty: that is not known."""
         self._calm = book.worth <= _STEEP and not book.resets
 
     def holds(self) -> bool:
@@ -73,31 +76,57 @@ class RankGuard:
         self._until = until
         return until
 
-    def begin(self) -> None:
-        """Watch from now on what `FairTree.factors` has just found; who stands next to whom as before is known."""
-        book = self._book
-        if not self._calm:
-            return
-        behind, bounds, room = self._behind, self._bounds, self._room
-        if not self._watches:
-            behind, bounds, room = {}, {}, {}
-            book.newcomers()
+    def found_anew(self, usage: Callable[[], Sequence[float]]) -> Sequence[float]:
+        """Find the factors of all users that do not surely stand, and watch them from now on.
+
+        :param usage: returns what each association had used at the last recalculation.
+        """
+        fair = self._fair
+        if not self._watches or not self._turned:
+            found = fair.factors(usage())
+            if self._calm:
+                self._begin()
+            return found
+        found = fair.factors_after(self._turned, self._level)
+        self._go_on()
+        return found
+
+    def _begin(self) -> None:
+        """Watch from now on what was just found."""
         self._watches = True
-        self._behind, self._bounds, self._room = {}, {}, {}
-        self._ahead.clear()
+        self._book.newcomers()
+        for known in (self._behind, self._ahead, self._bounds, self._room):
+            known.clear()
         young = self._young_rates()
-        now = book.decayed_sum
         for one, other, tied in self._fair.neighbours():
-            pair = other, tied
-            self._behind[one] = pair
+            self._behind[one] = other, tied
             self._ahead[other] = one, tied
-            if behind.get(one) == pair and bounds[one] >= now:
-                self._bounds[one] = bounds[one]
-                if one in room:
-                    self._room[one] = room[one]
-            else:
-                self._watch(one, pair, young)
+            self._watch(one, (other, tied), young)
         self._until = min(self._bounds.values(), default=math.inf)
+
+    def _go_on(self) -> None:
+        """Watch those who have other neighbours now; what is known of others is so still."""
+        fair, behind, ahead, bounds = self._fair, self._behind, self._ahead, self._bounds
+        now = self._book.decayed_sum
+        doubtful = {one for one, until in bounds.items() if until < now}
+        for above in self._turned:
+            before = {one: behind.pop(one, None) for one in fair.in_level(above)}
+            for one in before:
+                ahead.pop(one, None)
+            for one, other, tied in fair.neighbours((above,)):
+                pair = behind[one] = other, tied
+                ahead[other] = one, tied
+                if before[one] != pair:
+                    doubtful.add(one)
+            for one in before:
+                if one not in behind:
+                    bounds.pop(one, None)
+                    self._room.pop(one, None)
+                    doubtful.discard(one)
+        young = self._young_rates()
+        for one in doubtful:
+            self._watch(one, behind[one], young)
+        self._until = min(bounds.values(), default=math.inf)
 
     def forget(self) -> None:
         """Be sure of nothing."""
@@ -146,11 +175,14 @@ class RankGuard:
         """Whether those stand as they did who may not, by what was used up to the last recalculation."""
         now, bounds = self._book.decayed_sum, self._bounds
         doubtful = [one for one, until in bounds.items() if until < now]
+        self._turned.clear()
         for one in doubtful:
             other, tied = self._behind[one]
             level, level_behind = self._level(one), self._level(other)
             if level != level_behind if tied else level <= level_behind:
-                return False
+                self._turned.add(self._places[one][0])
+        if self._turned:
+            return False
         young = self._young_rates()
         for one in doubtful:
             self._watch(one, self._behind[one], young)

@@ -107,8 +107,7 @@ class Multifactor:
         if fair is None or guard is None:
             return None
         if self._factors is None or (self._ranked_at != ticks and not guard.holds()):
-            self._factors = fair.factors(self._freeze())
-            guard.begin()
+            self._factors = guard.found_anew(self._freeze)
         self._ranked_at = ticks
         return self._factors
 
