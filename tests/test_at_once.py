@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from makeway.bitmap import NodeBits
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.errors import PolicyError
 from makeway.hookspecs import at_once, hookimpl
@@ -199,3 +200,63 @@ def test_nobody_need_know() -> None:
     each = run.recorder.histories.values()
     found = [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each]
     assert found == counts(Options())[0]
+
+
+class Closer:
+    """Closes the first node to all."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @hookimpl
+    def makeway_closed_nodes(self, job: Job, view: ClusterView) -> NodeBits:
+        """Close it."""
+        self.asked += 1
+        return 1
+
+
+def _closing(said: Callable[[Job], NodeBits | None]) -> Any:
+    """Return the plugin with a search that says which nodes are closed."""
+
+    def known(job: Job, begin: Callable[..., Attempt], view: ClusterView) -> Any:
+        return knows(job, lambda: begin(said(job)), view)
+
+    class Closing(First):
+        @hookimpl
+        @at_once(lambda view: lambda job, begin: known(job, begin, view))
+        def makeway_search(self, attempt: Attempt, candidates: Candidates) -> Choice | Blocked:
+            """Search as ever."""
+            return First.makeway_search(self, attempt, candidates)
+
+        @hookimpl
+        def makeway_closed_nodes(self, job: Job, view: ClusterView) -> NodeBits:
+            """Close a node to each."""
+            self.asked.append("closed")
+            return 1 << job.index % 4
+
+    return Closing()
+
+
+def _became(**plugins: Any) -> Any:
+    policy = attrs.evolve(CONFIG.policy, plugins=tuple(f"other/{name}" for name in plugins if name != "own"))
+    given = {NAME if name == "own" else f"other/{name}": plugin for name, plugin in plugins.items()}
+    run = replay(attrs.evolve(CONFIG, policy=policy), JOBS, (), Options(plugins=given))
+    each = run.recorder.histories.values()
+    return [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each]
+
+
+def test_a_plugin_that_knows_closed_nodes_is_not_asked_again() -> None:
+    """It comes to the same as if an attempt had asked."""
+    asking, knowing = _closing(lambda job: None), _closing(lambda job: 1 << job.index % 4)
+    known = _became(own=knowing)
+    assert _became(own=asking) == known
+    assert sum(one[2] for one in known) > 3
+    assert knowing.asked.count("closed") < asking.asked.count("closed")
+
+
+def test_others_close_nodes_whatever_it_knows() -> None:
+    """Where another plugin has a say, what this one knows does not count."""
+    asking, knowing = _closing(lambda job: None), _closing(lambda job: 1 << job.index % 4)
+    one, other = Closer(), Closer()
+    assert _became(own=asking, limits=one) == _became(own=knowing, limits=other)
+    assert one.asked == other.asked > 0

@@ -16,9 +16,13 @@ import pytest
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, Choice, Job
 from makeway_app.replay import Options, replay
+from makeway_engine.ledger import Ledger
 from makeway_engine.placing.search import Search
-from makeway_lsf_queue import victims
+from makeway_engine.view_without import ViewWithout
+from makeway_lsf_queue import admission, victims
 from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.limits import Counts
+from makeway_lsf_queue.requested import compiled
 from makeway_lsf_queue.survey import survey_of
 
 
@@ -105,3 +109,33 @@ def test_suspended_candidates_are_those_of_the_moment(monkeypatch: pytest.Monkey
     assert seen["kept"] > 50
     assert seen["new"] > 50
     assert seen["left out"] > 0
+
+
+def test_limits_and_closed_hosts_are_those_without_the_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On forty sites, what is known of them is what the hooks say of the cluster without these jobs."""
+    seen = Counter[str]()
+    known = admission.closed_once_stopped
+
+    def compared(site: Any, job: Job, view: Ledger, stopped: victims.Stopped) -> NodeBits | None:
+        found = known(site, job, view, stopped)
+        without: Any = ViewWithout(view, stopped.pairs)
+        limit = admission.admit((job,), without).get(job.id)
+        if found is None:
+            seen["not known"] += 1
+        elif limit is not None:
+            assert found == admission.ALL
+            seen["kept out"] += 1
+        else:
+            assert found == admission.full_hosts(job, without)
+            request = compiled(admission.counted(site, view), job)
+            first = None if request is None else request.first()
+            assert first is None or first.limit.counts is Counts.JOBS
+            seen["a limit on jobs" if first is not None else "nothing"] += 1
+            seen["closed"] += bool(found)
+        return found
+
+    monkeypatch.setattr(admission, "closed_once_stopped", compared)
+    for seed in range(40):
+        chance = Random(5000 + seed)
+        replay(SITES._site(chance), SITES._jobs(chance, 60), (), Options(keep=False))
+    assert all(seen[each] > 5 for each in ("not known", "kept out", "a limit on jobs", "nothing", "closed"))

@@ -313,7 +313,7 @@ def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callab
 
 def at_once(
     knows: Callable[
-        [ClusterView], Callable[[Job, Callable[[], Attempt]], tuple[Candidates, Choice] | None] | None
+        [ClusterView], Callable[[Job, Callable[..., Attempt]], tuple[Candidates, Choice] | None] | None
     ],
 ) -> Callable[[F], F]:
     """Mark an implementation of `makeway_search` with what often knows the choice before all candidates are named.
@@ -327,6 +327,9 @@ def at_once(
         with a function that begins an attempt for it. It returns the choice with as many of the candidates as that is
         about. Both hooks would have come to the same: victims in this order, in these modes, and this placement;
         without a wish to be asked again, and with nothing else that `Candidates` may say. None: the hooks are asked.
+        An attempt asks `makeway_admit` and `makeway_closed_nodes` how things would be without those removed from it.
+        The plugin may spare that with an argument, a bitmap of the nodes that are closed to the job then: it knows
+        that no limit of its own keeps the job out. Where others have a say about that, they are asked all the same.
 
     Stopped jobs first, whose nodes are there for the taking::
 

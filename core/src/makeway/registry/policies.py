@@ -422,13 +422,13 @@ class Policies(Room):
 
     def at_once(
         self, view: ClusterView
-    ) -> Callable[[Job, Callable[[], Attempt]], tuple[Candidates, Choice] | None] | None:
+    ) -> Callable[[Job, Callable[..., Attempt]], tuple[Candidates, Choice] | None] | None:
         """Return what often knows whom a search would choose, before all candidates are named; None: nothing does."""
         known = at_once_of(self, view)
         if known is None:
             return None
 
-        def checked(job: Job, begin: Callable[[], Attempt]) -> tuple[Candidates, Choice] | None:
+        def checked(job: Job, begin: Callable[..., Attempt]) -> tuple[Candidates, Choice] | None:
             found = known(job, begin)
             return None if found is None else self._border.known_at_once(job, found, view)
 

@@ -293,11 +293,12 @@ def _sure(asker: Asker, call: Call, hook: str, view: ClusterView) -> Callable[..
     return known
 
 
-def at_once_of(asker: Asker, view: ClusterView) -> Callable[[Job, Callable[[], Attempt]], object] | None:
+def at_once_of(asker: Asker, view: ClusterView) -> Callable[[Job, Callable[..., Attempt]], object] | None:
     """Return what often knows whom a search would choose, before all candidates are named; None: nothing does.
 
     Only the plugin knows that names the candidates, and that is asked first for both. Each call of a hook is wanted
-    where they are logged, and whoever protects jobs wants to know of each candidate.
+    where they are logged, and whoever protects jobs wants to know of each candidate. What it says about closed nodes
+    counts only where no other has a say.
     """
     hook = "makeway_search"
     plugin, told = asker.who(hook), next((call.at_once for call in asker.calls(hook)), None)
@@ -311,7 +312,11 @@ def at_once_of(asker: Asker, view: ClusterView) -> Callable[[Job, Callable[[], A
         text = f"is marked with a function that returned {shown(found)}; allowed: a function, or None"
         raise asker.fault(hook, None, text)
 
-    def known(job: Job, begin: Callable[[], Attempt]) -> object:
+    alone, concerns_others = _speaks_alone(asker, plugin), _of_others(asker)
+
+    def known(job: Job, begin: Callable[..., Attempt]) -> object:
+        if not alone or concerns_others(job):
+            return asker.asked_beside(plugin, hook, job, found, job, lambda closed=None: begin())
         return asker.asked_beside(plugin, hook, job, found, job, begin)
 
     return known

@@ -163,15 +163,27 @@ class Request:
     def first_once(self, counted: Counted) -> Bound | None:
         """Return the first limit that keeps a job out once those who make way have done so; None: none does."""
         lenient, changed = bool(counted.view.made_way), bool(counted.changed)
+        if lenient and not changed:
+            return self.first_but_jobs()
         first = self.first()
-        if first is None or not (changed or (lenient and first.limit.counts is Counts.JOBS)):
+        if first is None or not changed:
             return first
         for bound in self.bounds[self.bounds.index(first) :]:
-            if bound.lets_in() or (changed and bound.lets_in_once(counted)):
+            if bound.lets_in() or bound.lets_in_once(counted):
                 continue
             if not lenient or bound.limit.counts is not Counts.JOBS:
                 return bound
         return None
+
+    def first_but_jobs(self) -> Bound | None:
+        """Return the first limit that keeps a job out once others have made way who count as they do already."""
+        first = self.first()
+        if first is None or first.limit.counts is not Counts.JOBS:
+            return first
+        behind = self.bounds[self.bounds.index(first) + 1 :]
+        return next(
+            (each for each in behind if each.limit.counts is not Counts.JOBS and not each.lets_in()), None
+        )
 
     def closed(self, counted: Counted, job: Job) -> NodeBits:
         """Return the hosts that limits close to a job once those who make way have done so."""

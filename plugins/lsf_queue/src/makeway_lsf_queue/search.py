@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, JobState, Placement, PreemptMode
-from makeway_lsf_queue import jobs, resources
+from makeway_lsf_queue import admission, jobs, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.survey import survey_of
@@ -91,7 +91,7 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
 
 def at_once(
     view: ClusterView,
-) -> Callable[[Job, Callable[[], Attempt]], tuple[Candidates, Choice] | None] | None:
+) -> Callable[[Job, Callable[..., Attempt]], tuple[Candidates, Choice] | None] | None:
     """Return what knows whether the slots of suspended jobs are enough for a job, without a look at those who run.
 
     `search` looks at these first and takes nobody else then, whoever runs. None: it may want to be asked again later.
@@ -102,22 +102,23 @@ def at_once(
 
     frees_memory = resources.memory_is_preemptable(site)
 
-    def known(job: Job, begin: Callable[[], Attempt]) -> tuple[Candidates, Choice] | None:
+    def known(job: Job, begin: Callable[..., Attempt]) -> tuple[Candidates, Choice] | None:
         survey = survey_of(site, view)
         stopped = suspended_candidates(site, job, view) if survey.stopped else None
         if stopped is None:
             return None
-        attempt = begin()
         if frees_memory:
             named = Candidates(jobs=stopped.jobs, modes=stopped.modes)
-            placement = _Prober(attempt, named, site, view).place(range(len(stopped.jobs)))
+            placement = _Prober(begin(), named, site, view).place(range(len(stopped.jobs)))
         else:
-            placement = _without(attempt, stopped.pairs)
+            closed = admission.closed_once_stopped(site, job, view, stopped)
+            placement = None if closed == admission.ALL else _without(begin(closed), stopped.pairs)
         if placement is None:
             survey.not_at_once = job
             return None
-        there = {id(other) for other in survey.suspended_on(placement.allocation.nodes)}
-        used = [pair for pair in stopped.pairs if id(pair[0]) in there] if there else []
+        places, pairs = stopped.places, stopped.pairs
+        there = [id(other) for other in survey.suspended_on(placement.allocation.nodes)]
+        used = [pairs[at] for at in sorted([places[each] for each in there if each in places])]
         named = Candidates(jobs=tuple([pair[0] for pair in used]), modes=tuple([pair[1] for pair in used]))
         return named, Choice(placement=placement, victims=tuple(range(len(used))))
 

@@ -150,6 +150,8 @@ class Survey:
         self.futile_at = -1.0
         self.stopped_for: dict[object, Any] = {}
         """By all that these depend on: the `victims.Stopped` of jobs, for as long as the same ones are suspended."""
+        self.closed_to: tuple[Job, object, NodeBits] | None = None
+        """Who was asked about last, the request, and the hosts that are closed to it; filled by `admission`."""
         self.not_at_once: Job | None = None
         """Who was found to have no room on their slots alone; filled by `search`."""
         self.grounds: dict[str, Ground] = {}
@@ -201,7 +203,7 @@ class Survey:
         for kept_now in (self.named, self.futile, self.grounds, self.listed, self._suspended_on, self._ranks):
             if kept_now:
                 kept_now.clear()
-        self.not_at_once = None
+        self.not_at_once = self.closed_to = None
         changed, stops = self._look_at(news)
         if self.held:
             self.held -= news.keys()

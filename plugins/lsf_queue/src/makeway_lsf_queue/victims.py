@@ -90,6 +90,13 @@ class Stopped:
     """Of the cluster, by which that was looked at."""
     lasts: bool
     """Whether it does not depend on more than that."""
+    counts_alike: bool | None = None
+    """Whether each of them counts in limits as it will once it has made way; None: `admission` has not looked yet."""
+
+    @functools.cached_property
+    def places(self) -> Mapping[int, int]:
+        """Identity of a candidate -> its place among them."""
+        return {id(job): at for at, job in enumerate(self.jobs)}
 
     def holds(self, survey: Survey) -> bool:
         """Whether the candidates are the same by now; the same jobs are suspended."""

@@ -76,7 +76,13 @@ class Search:
         if knows is None or ledger.exclusive or self._rulings.any_protected or self._prober.keeps_apart(job):
             return None
         nodes = self._prober.nodes_for(job, allowed)
-        return knows(job, lambda: self._attempt(job, nodes, own=False))
+
+        def begin(closed: NodeBits | None = None) -> Attempt:
+            if closed is None:
+                return self._attempt(job, nodes, own=False)
+            return self._selector.attempt(job, nodes & ~closed, ledger)
+
+        return knows(job, begin)
 
     def _attempt(self, job: Job, nodes: NodeBits, *, own: bool) -> Attempt:
         """Begin an attempt for a search.
