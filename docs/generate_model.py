@@ -69,6 +69,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ForecastingSelector",
         "ForesightedSelector",
         "GainingSelector",
+        "NamingSelector",
         "PromptSelector",
         "RetentiveSelector",
         "ScreeningSelector",

@@ -563,6 +563,18 @@ class GainsNothing(Faulty):
         return False
 
 
+class NamesNobody(GainsNothing):
+    """Says that something was gained, and names nobody who has room on it."""
+
+    def gained(self, since: int, keys: Sequence[Any], nodes: int) -> bool:
+        """Say so without a fault."""
+        return True
+
+    def with_room(self, since: int, keys: Sequence[Any], nodes: int) -> Sequence[Any]:
+        """Break the rule."""
+        return ()
+
+
 def selecting(fault: type[Faulty]) -> Any:
     """Return a plugin that selects as select/linear does, but for the fault."""
 
@@ -809,6 +821,7 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (SelectContract, selecting(NeverGivesBack), "test_everything_is_given_back", "as a new one does"),
     (SelectContract, selecting(ScreensAll), "test_screen_drops_nobody_who_fits", "could not have started"),
     (SelectContract, selecting(GainsNothing), "test_what_nodes_gain_is_told", "nothing was gained"),
+    (SelectContract, selecting(NamesNobody), "test_who_has_room_is_named", "names whoever"),
     (
         *(SelectContract, selecting(PromptlyElsewhere)),
         *("test_it_places_at_once_as_an_attempt_does", "says what an attempt says"),

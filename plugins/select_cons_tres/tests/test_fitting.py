@@ -126,9 +126,11 @@ def test_who_is_passed_over_would_be_tried_in_vain(
 
     among = Barred.open_among
 
-    def counting_shapes(self: Barred, shapes: Collection[Shape], *, no_room: bool = False) -> Sequence[Shape]:
+    def counting_shapes(
+        self: Barred, shapes: Collection[Shape], able: Sequence[Shape] | None = None
+    ) -> Sequence[Shape]:
         nonlocal passed_over
-        found = among(self, shapes, no_room=no_room)
+        found = among(self, shapes, able)
         passed_over += sum(bool(shape.entries) for shape in shapes) - len(found)
         return found
 

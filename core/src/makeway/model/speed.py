@@ -40,6 +40,19 @@ class GainingSelector(ScreeningSelector, Protocol):
         """
 
 
+class NamingSelector(GainingSelector, Protocol):
+    """A selector that names those who have room on nodes that have gained something."""
+
+    def with_room(
+        self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits
+    ) -> Sequence[Hashable] | None:
+        """Return those of `keys` (`screen_key`), each once, whose jobs `screen` keeps on `nodes`.
+
+        It would have dropped all such jobs `since` that moment. None: a look at the jobs has to tell. Jobs of
+        different sizes or partitions have different keys.
+        """
+
+
 class ForesightedSelector(Selector, Protocol):
     """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
 

@@ -196,6 +196,41 @@ class ConsSelector(Known):
             for kind in cast("Sequence[Kind]", keys)
         )
 
+    def with_room(
+        self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits
+    ) -> Sequence[Hashable] | None:
+        """Return the kinds of jobs that a node has room for which was touched since then."""
+        books = self.books
+        if books.touched:
+            books.sync()
+        era, seen = cast("tuple[int, int]", since)
+        if era != books.era or self.mode.gang:
+            return None
+        touched = books.history[seen:]
+        if not touched:
+            return ()
+        used, room, sizes = books.memory, self.layout.memory, self.layout.core_count
+        offers = [
+            (1 << node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
+            for node in (touched if len(touched) < 2 else dict.fromkeys(touched))
+            if nodes >> node & 1
+        ]
+        kinds = cast("Sequence[Kind]", keys)
+        found: list[Kind] = []
+        for bit, free, left in offers:
+            found += [
+                kind
+                for kind in kinds
+                if (wish := kind.screen_wish) is None
+                or (free >= wish.cores and (left >= wish.memory or not wish.memory) and wish.able & bit)
+            ]
+        if not found:
+            return found
+        each = found if len(offers) < 2 else dict.fromkeys(found)
+        return [
+            kind for kind in each if kind.screen_wish is not None or self._has_room(kind, nodes, self.fitting)
+        ]
+
     def screen_without(
         self,
         jobs: Sequence[Job],

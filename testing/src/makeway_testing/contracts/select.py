@@ -102,11 +102,17 @@ class _Shown:
     def _compare_gains(
         self, jobs: Sequence[Job], kept: Collection[int], nodes: NodeBits, view: ClusterView
     ) -> None:
-        """See that whoever is kept, and was dropped before, was said to have gained something."""
+        """See that whoever is kept, and was dropped before, was said to have gained something, and nobody else."""
         gaining: Any = self._inner
         for job in jobs:
             key = gaining.screen_key(job)
             shape = key, nodes, job.size, job.partition.index
+            if hasattr(gaining, "with_room") and (since := self._dropped.get(shape)) is not None:
+                named = gaining.with_room(since, (key,), nodes)
+                if named is not None and bool(named) is not (id(job) in kept):
+                    question = Question(selector=self._inner, job=job, nodes=nodes, view=view)
+                    said = "is named" if named else "is not named"
+                    raise question.breach(f"it {said}, but `screen` says otherwise", "with_room")
             if id(job) not in kept:
                 self._dropped[shape] = gaining.moment()
             elif (since := self._dropped.pop(shape, None)) is not None and not gaining.gained(
@@ -270,6 +276,10 @@ class SelectContract(DecisionContract):
 
     def test_what_nodes_gain_is_told(self) -> None:
         """Nobody is kept by `screen` again of whose like `gained`, where there is one, says that nothing was gained."""
+        self.asked(lambda question: None)
+
+    def test_who_has_room_is_named(self) -> None:
+        """Of those whom `screen` has dropped, `with_room`, where there is one, names whoever it keeps by now."""
         self.asked(lambda question: None)
 
     def test_jobs_that_are_counted_are_placed_as_ever(self) -> None:

@@ -21,6 +21,7 @@ from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.easy import Easy
 from makeway_engine.schedulers.futile import NO_ROOM
+from makeway_engine.schedulers.gains import Gains
 from makeway_engine.schedulers.greedy import Greedy
 from makeway_engine.schedulers.het import HetStarter
 from makeway_engine.schedulers.in_vain import InVain
@@ -73,9 +74,10 @@ class Schedulers:
         without_room = self._without_room() if greedy and requests is None else None
         self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
-        in_vain = None
+        in_vain: InVain | None = None
         if (greedy or scheduler.type == "easy") and hasattr(placer.selector, "gained"):
-            in_vain = InVain(queue, placer.selector, ledger)
+            names = greedy and hasattr(placer.selector, "with_room")
+            in_vain = (Gains if names else InVain)(queue, placer.selector, ledger)
         self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns, in_vain)
         shapes = _shapes(queue, placer.selector) if scheduler.type == "easy" else None
         self.easy = Easy(self.attempts, shapes, in_vain if placer.recorder.traced is None else None)

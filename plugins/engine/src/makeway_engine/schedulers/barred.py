@@ -6,7 +6,7 @@ to it. `Greedy` says what a pass comes to without this, and `tests/test_deep_que
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import cast
 
 from makeway.model import Job, Partition
@@ -30,19 +30,27 @@ class Barred(Shapes):
         self._screens_by = screen_key
         self._place_of: dict[Shape, tuple[Hashable, int]] = {}
         """Whom jobs may displace, and the index of their partition, by shape; of those who may displace anybody."""
+        self._by_glance: dict[Hashable, list[Shape]] = {}
+        """Shapes by what a glance looks at in their jobs."""
 
     @property
     def displacing(self) -> Collection[Shape]:
         """The shapes of those who may displace others."""
         return list(self._place_of)
 
-    def open_among(self, shapes: Collection[Shape], *, no_room: bool = False) -> Sequence[Shape]:
+    def alike_to(self, keys: Iterable[Hashable]) -> list[Shape]:
+        """Return the shapes of jobs in which a glance sees one of `keys`."""
+        by_glance = self._by_glance
+        return [shape for key in keys for shape in by_glance.get(key, ())]
+
+    def open_among(self, shapes: Collection[Shape], able: Sequence[Shape] | None = None) -> Sequence[Shape]:
         """Return those of `shapes` whose jobs are worth a try.
 
-        :param no_room: it is known that there is no room for any of them as things stand.
+        :param able: those of them for which there is room; None: a glance tells.
         """
         futile, place_of = self._futile, self._place_of
-        able = () if no_room else glance(futile.glance, shapes)
+        if able is None:
+            able = glance(futile.glance, shapes)
         futile.saw_room = bool(able)
         if not futile.looks_further:
             return able
@@ -65,17 +73,29 @@ class Barred(Shapes):
 
     def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
         shape = super()._new_shape(partition, size, alike)
-        _, kind = cast("tuple[Hashable, Hashable]", alike)
+        key, kind = cast("tuple[Hashable, Hashable]", alike)
+        self._by_glance.setdefault(key, []).append(shape)
         if kind != ():
             self._place_of[shape] = kind, partition.index
         return shape
 
     def _end_shape(self, shape: Shape) -> None:
         self._place_of.pop(shape, None)
+        key = glanced_at(shape)
+        same = self._by_glance[key]
+        same.remove(shape)
+        if not same:
+            del self._by_glance[key]
 
     def _forget(self) -> None:
         super()._forget()
         self._place_of.clear()
+        self._by_glance.clear()
 
 
-__all__ = ["Barred"]
+def glanced_at(shape: Shape) -> Hashable:
+    """Return what a glance looks at in the jobs of a shape of `Barred`."""
+    return cast("tuple[Hashable, Hashable]", shape.alike)[0]
+
+
+__all__ = ["Barred", "glanced_at"]

@@ -30,6 +30,8 @@ class Shape:
     partition: Partition
     size: int
     """Nodes that each of the jobs wants."""
+    alike: Hashable = None
+    """What else they have in common (`ScreenKey`); None: nobody asks."""
     entries: list[Entry] = attrs.field(factory=list)
     by_limit: dict[Seconds, list[Entry]] = attrs.field(factory=dict)
     """The same, but for those without a time limit, by their time limits."""
@@ -135,8 +137,7 @@ class Shapes(DeepQueue):
 
     def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
         """Return a shape for jobs of such a key (`ScreenKey`)."""
-        del alike
-        return Shape(partition, size)
+        return Shape(partition, size, alike)
 
     def _drop(self, job: Job) -> None:
         known = self._entry_of.pop(job.index, None)
