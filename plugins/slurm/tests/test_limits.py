@@ -696,6 +696,53 @@ def test_a_job_counts_where_it_runs() -> None:
     assert refused(run) == {"too_many": "QOSGrpSubmitJobsLimit", "two_more": "QOSGrpSubmitJobsLimit"}
 
 
+@pytest.mark.parametrize(
+    ("partitions", "cpus", "minutes", "reason"),
+    [
+        (("main", "strict"), 3, 2, "MaxCpuPerAccount"),
+        (("strict", "main"), 3, 2, "MaxCpuPerAccount"),
+        (("main", "strict"), 2, 2, None),
+        (("main", "strict"), 1, 9, "QOSMaxWallDurationPerJobLimit"),
+        (("main", "lenient"), 3, 2, None),
+        (("main", "lenient", "strict"), 3, 2, "MaxCpuPerAccount"),
+    ],
+)
+def test_any_of_its_partitions_may_deny_a_job(
+    partitions: tuple[str, ...], cpus: int, minutes: float, reason: str | None
+) -> None:
+    """DenyOnLimit of the QOS of any partition refuses it (recorded: limit_deny_in_second)."""
+    most = {"MaxTRESPA": "cpu=2", "MaxWall": 5}
+    config = site(
+        {"strict": {**most, "flags": ["DenyOnLimit"]}, "lenient": most},
+        partitions=(
+            {"name": "main", "default": True, "max_time": 3600.0},
+            {"name": "strict", "max_time": 3600.0, "qos": "strict"},
+            {"name": "lenient", "max_time": 3600.0, "qos": "lenient"},
+        ),
+    )
+    run = play(config, job("one", cpus, 3, minutes, partitions=partitions))
+    assert refused(run) == ({} if reason is None else {"one": reason})
+
+
+@pytest.mark.parametrize(("name", "is_refused"), [("short", True), ("of_others", False), ("narrow", False)])
+def test_a_partition_that_is_too_short_lets_nobody_wait_that_no_node_can_run(
+    name: str, *, is_refused: bool
+) -> None:
+    """Nodes of 4 CPUs, 9 wanted on two; the last partition decides (recorded: part_impossible_and_too_long)."""
+    config = site(
+        {"mine": {}},
+        partitions=(
+            {"name": "main", "default": True, "max_time": 3600.0},
+            {"name": "short", "max_time": 60.0},
+            {"name": "of_others", "max_time": 3600.0, "attributes": {"AllowQos": "theirs"}},
+            {"name": "narrow", "max_time": 3600.0, "max_nodes": 1},
+        ),
+        scheduler={"enforce_part_limits": False},
+    )
+    wide = attrs.evolve(job("wide", 9, qos="mine", partitions=("main", name)), min_nodes=2, max_nodes=2)
+    assert bool(refused(play(config, wide, until=0))) is is_refused
+
+
 # -------------------------------------------------------------------------------- thresholds
 @pytest.mark.parametrize(
     ("threshold", "clockwork", "long"),

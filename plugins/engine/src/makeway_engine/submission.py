@@ -13,7 +13,7 @@ from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Selector
 from makeway.obstacle import counted, length
-from makeway.partition_bounds import NODES, Bounds, beyond, bounds_of
+from makeway.partition_bounds import NODES, TIME, Bounds, beyond, bounds_of
 from makeway.record import Recorder
 from makeway_engine.exclusivity import label_of
 from makeway_engine.ledger import Ledger, enter, put, put_field
@@ -284,7 +284,8 @@ class Submission:
     def _refused_as_impossible(self, job: Job) -> str:
         """Say why no empty cluster could run a job; empty: it waits, since one could, or a limit comes before that.
 
-        Of several partitions the last one decides (recorded: part_impossible_and_barred).
+        Of several partitions the last one decides (recorded: part_impossible_and_barred). That it is too short for the
+        job is no reason to wait (recorded: part_impossible_and_too_long).
         """
         problem = self._impossible(job)
         if not problem:
@@ -292,7 +293,7 @@ class Submission:
         enter(job, job.partitions[-1])
         limit = self._ledger.kept_out(job)
         enter(job, job.partitions[0])
-        if limit is None or not limit.before_nodes:
+        if limit is None or not limit.before_nodes or limit.reason == TIME:
             return problem
         put_field(job, "reason", limit.reason)
         return ""

@@ -553,7 +553,15 @@ class Judge(Attendance):
         return found
 
     def _too_large(self, job: Job, view: ClusterView) -> str:
-        """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
+        """Return which limit a job breaks on its own, in any of its partitions (recorded: limit_deny_in_second)."""
+        found = self._broken(job, view)
+        if not found and len(job.partitions) > 1 and self._has_partition_qos:
+            others = (attrs.evolve(job, partition=each) for each in job.partitions[1:])
+            found = next((why for each in others if (why := self._broken(each, view))), "")
+        return found
+
+    def _broken(self, job: Job, view: ClusterView) -> str:
+        """Return the same of the partition where it is tried, if its QOS denies such jobs (6.3 no. 1)."""
         places = self._counts.seat(job).places
         if not self._denies(places, named=job.spec.qos is not None):
             return ""

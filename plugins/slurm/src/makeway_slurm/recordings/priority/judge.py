@@ -17,6 +17,7 @@ import attrs
 from makeway import registry
 from makeway.errors import MakewayError
 from makeway.model import Job, JobSpec, Seconds
+from makeway.partition_bounds import NODES, TIME
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.throttle import WAITS
@@ -308,7 +309,11 @@ def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Secon
     if not recorded and "[" in name:
         return  # a task that waits is part of its array's record, which the first of them keeps
     mine, other = _limit_of(recorded), _limit_of(spent)
-    if mine != other and not _is_as_long(mine or other, recorded, spent):
+    alike = mine == "PartitionConfig" and other in (
+        NODES,
+        TIME,
+    )  # said at submission, and for good by some (7)
+    if mine != other and not alike and not _is_as_long(mine or other, recorded, spent):
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
 
 
