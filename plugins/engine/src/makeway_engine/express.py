@@ -272,6 +272,8 @@ class Express:
         elif passes is not None and passes.arrive(job, partition, wanted, now):
             return True
         self._queue.add(job, now)
+        if self._lets_in_until is not None and self._lets_in_until(job) <= now:
+            submission.name_limit(job)
         if passes is not None:
             passes.wanted[job.index] = wanted
             if wanted is None:

@@ -46,6 +46,8 @@ class Gate:
         problem = self._policies.refusals((job,), self._ledger).get(job.id, "")
         if problem:
             self._submission.reject(job, problem)
+        else:
+            self._submission.name_limit(job)
 
     def stops(self, job: Job, partition: Partition, now: Seconds) -> Outcome | None:
         """Let a job wait that a limit keeps out where it is tried, and say what that comes to; None: none does."""

@@ -211,6 +211,8 @@ class ExpressPasses:
         key = queue.key_of(job, partition)
         if key < reserved.entry[0]:
             return False
+        if self._gate is not None and self._gate.let_in_until(job) <= now:
+            return False  # a limit may be its reason from now on
         nodes, moves = job.size, self._moves
         tried = False
         if nodes <= moves.idle.bit_count():
@@ -226,8 +228,6 @@ class ExpressPasses:
                 tried = not long or nodes <= spare or bool(partition.nodes & ~forecast.eligible)
             else:
                 tried = True
-            if tried and self._gate is not None and self._gate.let_in_until(job) <= now:
-                return False
             found = moves.find(job, partition, wanted) if tried else None
             if found is not None:
                 ledger.reasons += 1  # it waited for others, if not for long

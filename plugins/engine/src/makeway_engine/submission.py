@@ -88,12 +88,18 @@ class Submission:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self.reject(job, problem)
-        elif self._keeps_out and job.reason in self._untried:
-            limit = ledger.kept_out(job)
-            if limit is not None and limit.at_submission:
-                if limit.stays:
-                    ledger.settled_reasons.add(limit.reason)
-                ledger.wait_for(job, limit.reason)
+        else:
+            self.name_limit(job)
+
+    def name_limit(self, job: Job) -> None:
+        """Let a job that was submitted behind others say which limit keeps it out, if that limit wants it to."""
+        if not self._keeps_out or job.reason not in self._untried:
+            return
+        limit = self._ledger.kept_out(job)
+        if limit is not None and limit.at_submission:
+            if limit.stays:
+                self._ledger.settled_reasons.add(limit.reason)
+            self._ledger.wait_for(job, limit.reason)
 
     def move(self, job: Job, names: tuple[str, ...]) -> str:
         """Put a pending job that has no entries in the queue into other partitions.
