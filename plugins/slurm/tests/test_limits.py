@@ -696,6 +696,16 @@ def test_a_job_counts_where_it_runs() -> None:
     assert refused(run) == {"too_many": "QOSGrpSubmitJobsLimit", "two_more": "QOSGrpSubmitJobsLimit"}
 
 
+@pytest.mark.parametrize("kind", ["builtin", "backfill", "easy", "greedy"])
+@pytest.mark.parametrize("named", [("a", "b"), ("b", "a"), ("c", "a", "b")])
+def test_a_job_is_tried_in_its_partitions_as_it_names_them(kind: str, named: tuple[str, ...]) -> None:
+    """All have room (recorded: part_named_order, part_named_order_builtin)."""
+    partitions = [{"name": name, "nodes": f"n{at}", "max_time": 3600.0} for at, name in enumerate("abc", 1)]
+    run = play(site(partitions=partitions, scheduler={"type": kind}), job("one", partitions=named))
+    (told,) = run.summary()["jobs"]["one"]["intervals"]
+    assert told["nodes"] == f"n{'abc'.index(named[0]) + 1}"
+
+
 @pytest.mark.parametrize(
     ("partitions", "cpus", "minutes", "reason"),
     [

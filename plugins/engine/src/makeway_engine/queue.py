@@ -512,13 +512,20 @@ def face_of(job: Job, partition: Partition) -> Job:
 
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the place of a job in the order of ranks; without, in the default order."""
-    return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+    return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, turn_of(job, partition))
 
 
 def key_reserved_first(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the same with jobs that ask for a reservation before others of their rank (9 no. 8)."""
     place = 2 * rank if job.spec.reservation else 2 * rank + 1
-    return (place, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+    return (place, -partition.priority_tier, -job.priority, job.submit_at, job.index, turn_of(job, partition))
+
+
+def turn_of(job: Job, partition: Partition) -> int:
+    """Return which of its partitions one is, in the order in which the job names them (recorded: part_named_order)."""
+    if len(job.partitions) == 1:
+        return 0
+    return next((at for at, each in enumerate(job.partitions) if each is partition), 0)
 
 
 def _first(entry: Entry) -> Key:

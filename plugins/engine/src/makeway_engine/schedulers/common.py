@@ -10,7 +10,7 @@ from makeway.registry import Policies
 from makeway_engine.entries import Entry, Key
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Placer, Question
-from makeway_engine.queue import Queue, faces
+from makeway_engine.queue import Queue, faces, turn_of
 from makeway_engine.schedulers.het import HetStarter
 
 _PENDING = JobState.PENDING
@@ -65,7 +65,7 @@ class Attempts:
             entries += [(self.queue.key_of(job, job.partition), job, job.partition) for job in stopped]
             entries.sort(key=place_of)
         if self.raw:
-            return sorted(entries, key=lambda entry: (entry[1].index, entry[2].index))
+            return sorted(entries, key=lambda entry: (entry[1].index, turn_of(entry[1], entry[2])))
         return self.in_order(entries)
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:

@@ -15,12 +15,13 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.model import Job, JobState, Partition, Seconds
+from makeway.partition_bounds import NODES, TIME
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.contest import Contest
-from makeway_engine.schedulers.lanes import Lanes, wait_behind
+from makeway_engine.schedulers.lanes import BEHIND, Lanes, wait_behind
 from makeway_engine.schedulers.settled import Settled
 
 _TINY = 1e-6
@@ -154,7 +155,7 @@ class Strict:
 
     def _run_by_lane(self, lanes: Lanes) -> bool:
         """Come to the same without a look at those who stand behind somebody that waits."""
-        ledger, arrivals = self._ledger, self._queue.arrivals
+        arrivals = self._queue.arrivals
         state = _Pass()
         behind: list[Entry] = []
         """Entries of closed partitions whose reason has yet to change, as a heap."""
@@ -164,7 +165,7 @@ class Strict:
             if behind and (entry is None or behind[0] < entry):
                 entry = heapq.heappop(behind)
                 if entry[1].state is _PENDING:
-                    wait_behind(ledger, entry[1])
+                    self._wait_behind(entry[1], entry[2])
             elif entry is None:
                 break
             elif not arrivals or entry not in arrivals:  # else it became eligible in this very pass
@@ -189,7 +190,7 @@ class Strict:
             return True
         if partition.index in closed or job.spec.reservation in state.reservations:
             if job.spec.het_id is None:  # a component keeps its reason (spec slurm-gang-and-select 5.3 no. 6)
-                wait_behind(self._ledger, job)
+                self._wait_behind(job, partition)
             return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
         if job.spec.het_id is not None:
             self._doubt()
@@ -201,6 +202,21 @@ class Strict:
             return True
         self._try(entry, state)
         return True
+
+    def _wait_behind(self, job: Job, partition: Partition) -> None:
+        """Let a job wait behind somebody, or say that it is beyond the bounds of the partition.
+
+        Of several partitions the last one has its say (recorded: part_time_behind).
+        """
+        ledger = self._ledger
+        bound = self._placer.out_of_bounds(job, partition)
+        if bound:
+            ledger.settled_reasons.add(bound)
+            ledger.wait_for(job, bound)
+        elif len(job.partitions) > 1 and job.reason in (NODES, TIME):
+            ledger.wait_for(job, BEHIND)
+        else:
+            wait_behind(ledger, job)
 
     def _doubt(self) -> None:
         if self._settled is not None:
