@@ -309,10 +309,8 @@ def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Secon
     if not recorded and "[" in name:
         return  # a task that waits is part of its array's record, which the first of them keeps
     mine, other = _limit_of(recorded), _limit_of(spent)
-    alike = mine == "PartitionConfig" and other in (
-        NODES,
-        TIME,
-    )  # said at submission, and for good by some (7)
+    # PartitionConfig is said of both at the submission, and for good of what no node can run (7).
+    alike = mine == "PartitionConfig" and other in (NODES, TIME)
     if mine != other and not alike and not _is_as_long(mine or other, recorded, spent):
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
 
