@@ -178,12 +178,7 @@ class ConsSelector(Known):
         touched = dict.fromkeys(books.history[seen:])
         if not touched:
             return False
-        used, room, sizes = books.memory, self.layout.memory, self.layout.core_count
-        offers = [
-            (1 << node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
-            for node in touched
-            if nodes >> node & 1
-        ]
+        offers = self._offers(touched, nodes)
         wishes = [kind.screen_wish for kind in cast("Sequence[Kind]", keys)]
         for bit, free, left in offers:
             for wish in wishes:
@@ -195,6 +190,16 @@ class ConsSelector(Known):
             kind.screen_wish is None and self._has_room(kind, nodes, self.fitting)
             for kind in cast("Sequence[Kind]", keys)
         )
+
+    def _offers(self, touched: Iterable[int], nodes: NodeBits) -> list[tuple[NodeBits, int, int]]:
+        """Return of each node in a bitmap that was touched its bit, and what cores and MB it has left."""
+        books, layout = self.books, self.layout
+        used, room, sizes = books.memory, layout.memory, layout.core_count
+        return [
+            (1 << node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
+            for node in touched
+            if nodes >> node & 1
+        ]
 
     def with_room(
         self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits
@@ -209,12 +214,7 @@ class ConsSelector(Known):
         touched = books.history[seen:]
         if not touched:
             return ()
-        used, room, sizes = books.memory, self.layout.memory, self.layout.core_count
-        offers = [
-            (1 << node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
-            for node in (touched if len(touched) < 2 else dict.fromkeys(touched))
-            if nodes >> node & 1
-        ]
+        offers = self._offers(touched if len(touched) < 2 else dict.fromkeys(touched), nodes)
         kinds = cast("Sequence[Kind]", keys)
         found: list[Kind] = []
         for bit, free, left in offers:
