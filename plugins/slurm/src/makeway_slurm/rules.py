@@ -255,6 +255,13 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-priority-and-limits 6.2",
     ),
+    "end_ignores_usage_factor": Rule(
+        "under priority/basic, the end of a job takes off its run minutes without the UsageFactor of its QOS, so that "
+        "some stay for good, or others lose theirs (a defect)",
+        None,
+        until="23.11.7",
+        section="slurm-priority-and-limits 6.2",
+    ),
     "backfill_plans_for_barred_accounts": Rule(
         "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
         "one whose QOS may not it keeps none (measured on 22.05.8; later releases: open)",

@@ -66,6 +66,7 @@ class Entry:
         "frozen_at",
         "index",
         "mark",
+        "never_taken",
         "owed",
         "rate",
         "run_mark",
@@ -90,6 +91,8 @@ class Entry:
         self.owed: list[float] = []
         """TRES-seconds that running jobs may still use, kept step by step; empty: `due` says it exactly."""
         self.run_mark = 0.0
+        self.never_taken: dict[int, float] = {}
+        """TRES-seconds by column that jobs left behind when they ended, or took from others; see `drift`."""
         self.frozen = 0.0
         self.frozen_at = -1
         """At which recalculation `frozen` was what had been used, before somebody ended."""
@@ -116,13 +119,20 @@ class Entry:
         at = self.book.columns.get(name)
         if at is None or name in _NOT_OWED:
             return 0.0
+        found = self.owing_now(at)
+        if self.never_taken:
+            found += self.never_taken.get(at, 0.0)
+        return max(0.0, found)
+
+    def owing_now(self, at: int) -> float:
+        """Return what running jobs may still use of a column; less than nothing if they outlived their limits."""
         if self.owed:
-            return max(0.0, self.owed[at] - self.rate[at] * (self.book.plain_sum - self.run_mark))
+            return self.owed[at] - self.rate[at] * (self.book.plain_sum - self.run_mark)
         self.book.bring_up_owed()
-        return max(0.0, self.owing(at))
+        return self.owing(at)
 
     def owing(self, at: int) -> float:
-        """Return what running jobs may still use of a column; less than nothing if they outlived their limits."""
+        """Return the same where it is not kept step by step, and all of it has been entered."""
         book = self.book
         found = self.due[at] - self.rate[at] * book.last
         for charge in book.young:

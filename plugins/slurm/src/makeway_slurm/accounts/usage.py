@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Any
 
 from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
+from makeway_slurm.accounts import drift
 from makeway_slurm.accounts.entry import FIRST, RAW, WALL, Charge, Entry, Shape, Sums
 from makeway_slurm.accounts.limits import parse_limits
 from makeway_slurm.accounts.periods import recalculations, stretch
@@ -52,6 +53,10 @@ class UsageBook(Sums):
         """Jobs that have started since the last recalculation."""
         self.ticks = 0
         """How many recalculations there were."""
+        self.drifts = view.rule("end_ignores_usage_factor") and any(
+            usage_factor(qos) != 1.0 for qos in view.cluster.qos
+        )
+        """Whether run minutes drift (`drift`), where usage is not counted."""
         self._lay_columns(view.cluster)
         self.associations: dict[int, Entry] = {}
         self.qos: dict[str, Entry] = {}
@@ -477,7 +482,15 @@ class UsageBook(Sums):
         charge = self._charges.pop(job.id, None)
         if charge is None:
             return
-        young = self._young.pop(job.id, None) is not None
+        if self.drifts and not self._runs and charge.shape.factor != 1.0:
+            with drift.of(charge, self.columns):
+                self._take_off(charge, now)
+        else:
+            self._take_off(charge, now)
+
+    def _take_off(self, charge: Charge, now: Seconds) -> None:
+        """Charge a job its last piece; it is no longer active."""
+        young = self._young.pop(charge.job.id, None) is not None
         if young and not self._runs and not self._steps:
             return  # nobody is charged anything
         start, last = charge.start, self.last
@@ -496,7 +509,7 @@ class UsageBook(Sums):
         self._add_piece(charge, seconds, 0 if young else -1, freezes=freezes)
         if self._steps:
             return
-        if not young and self._unowed.pop(job.id, None) is None:
+        if not young and self._unowed.pop(charge.job.id, None) is None:
             self._overdue.append(charge)
             if not self._whole:
                 self.bring_up_owed()

@@ -138,6 +138,8 @@ class Judge(Attendance):
             elif kind is _JOBS:
                 name, room = JOBS, listed.most - 1 - listed.holds.jobs
             elif kind is _RUN_MINUTES:
+                if self._usage.drifts:
+                    return False  # an end may take off more or less than its job is thought to hold
                 entry = self._usage.shared.get(listed.key) if listed.rule.key in _EACH else listed.entry
                 running = entry.may_use(name) / 60.0 if entry is not None else 0.0
                 name, room = RUN + name, listed.most - 1.0 - _minutes(asked, wanted) - running
