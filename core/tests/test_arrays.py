@@ -65,7 +65,7 @@ def test_no_limit() -> None:
 
 
 def test_a_task_that_is_requeued_gives_its_turn_up() -> None:
-    """It comes back when there is room; with its lower index before the tasks that have not run."""
+    """It comes back when there is room, after the tasks that have not run (recorded: array_requeued_task_basic)."""
     run = replay_table(
         array("0-2%1"),
         cluster=cluster(2),
@@ -73,8 +73,8 @@ def test_a_task_that_is_requeued_gives_its_turn_up() -> None:
         commands="3 requeue a_0",
     )
     assert run.starts("a_1") == (3.0,)
-    assert run.starts("a_0") == (0.0, 13.0)
-    assert run.starts("a_2") == (23.0,)
+    assert run.starts("a_2") == (13.0,)
+    assert run.starts("a_0") == (0.0, 23.0)
 
 
 def test_commands_mean_the_whole_array() -> None:

@@ -8,11 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import attrs
+
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
+from makeway.partition_bounds import NODES, TIME
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
@@ -20,7 +23,7 @@ from makeway_backfill.het import HetPlans
 from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding, full_second
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import enter
+from makeway_engine.ledger import enter, put
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 
@@ -86,6 +89,7 @@ class Backfill:
         self._tasks_planned: Counter[str] = Counter()
         """For how many tasks of each array this pass keeps nodes."""
         self._beyond_array_limit = attempts.ledger.rule("backfill_plans_beyond_array_limit")
+        self._asks_for_a_minute = attempts.ledger.rule("backfill_asks_limits_for_a_minute")
         self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
         self._het = HetPlans(attempts, clockwork, self)
 
@@ -169,35 +173,41 @@ class Backfill:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         if job.partition is not partition:
             enter(job, partition)
-        if reason := self._placer.out_of_bounds(job, partition):
-            self._ledger.wait_for(job, reason)
+        if self._placer.out_of_bounds(job, partition):
+            self._placer.wait_beyond(Question(job, partition, self._ledger.all_nodes))
             return False
+        if job.reason in (NODES, TIME):
+            self._ledger.wait_for(job, "None")  # of another partition
         if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
             return False
         if self._skips_unlicensed and job.spec.licenses and lacking(job, self._ledger) is not None:
             return False
-        limit, after = None, 0.0
+        limit, after, limits = None, 0.0, True
+        standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
         if self._placer.rulings.limited(job):
             after = self._not_before(job, partition)
             limit = self._ledger.kept_out(job)
+            if limit is not None and standby and self._is_let_in_for_a_minute(job):
+                limit, limits = None, False
             if limit is not None and limit.keeps_nothing:
                 open_to_it = partition.nodes & self._ledger.up
                 if limit.depends_on_nodes:
                     open_to_it = self._idle_now(job, partition, plan)
                 return self.try_start(Question(job, partition, open_to_it)) is Outcome.STARTED
         unreserved = not self.is_kept_for(job, partition)
-        standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
         length = self.length(job, standby)
         around = self.around(job, plan, length)
         found = self.earliest(job, partition, around, length, after)
+        held_back = ""
         if found is not None and found[0] <= self._ledger.now:
             if limit is None or not limit.reserves:
-                return self._start(job, partition, plan, found[1], found[2], length)
+                return self._start(job, partition, plan, found[1], found[2], length, limits=limits)
             if not limit.at_submission_only:
                 outcome = self.try_start(Question(job, partition, found[2]))
                 if outcome in (Outcome.STARTED, Outcome.PREEMPTING):
                     return outcome is Outcome.STARTED
             found = self.earliest(job, partition, around, length, self._ledger.now + limit.retry_after)
+            held_back = limit.qos
         reason = self._placer.prober.kept_by_windows(job)
         if reason:
             self._ledger.wait_for(job, reason)
@@ -206,8 +216,8 @@ class Backfill:
         at, forecast, _ = found
         if not unreserved:
             self.promise(job, plan, at, length, forecast.nodes)
-            if limit is not None and limit.reserves and limit.qos:
-                self._held_back[limit.qos] = max(at, self._held_back.get(limit.qos, 0.0))
+            if held_back:
+                self._held_back[held_back] = max(at, self._held_back.get(held_back, 0.0))
             if self._beyond_array_limit and limit is None and job.spec.array_limit is not None:
                 self._plan_for_others_of(job, partition, plan)
         return False
@@ -251,6 +261,20 @@ class Backfill:
             return 0.0
         names = (job.qos.name if job.qos is not None else "", partition.qos or "")
         return max(held_back.get(name, 0.0) for name in names)
+
+    def _is_let_in_for_a_minute(self, job: Job) -> bool:
+        """Whether no limit keeps a job out that is tried with a time limit of one minute (recorded: noreserve_minutes).
+
+        It runs with its own limit all the same.
+        """
+        spec, given = job.spec, job.time_limit
+        if not self._asks_for_a_minute or (given is not None and given <= _STANDBY_LIMIT):
+            return False
+        put(job, spec=attrs.evolve(spec, time_limit=_STANDBY_LIMIT), time_limit=_STANDBY_LIMIT)
+        try:
+            return self._ledger.kept_out(job) is None
+        finally:
+            put(job, spec=spec, time_limit=given)
 
     def is_kept_for(self, job: Job, partition: Partition) -> bool:
         """Whether nodes are kept for a job at all."""
@@ -403,12 +427,14 @@ class Backfill:
         forecast: Forecast,
         nodes: NodeBits,
         length: Seconds,
+        *,
+        limits: bool = True,
     ) -> bool:
         ledger = self._ledger
         if forecast.nodes & ledger.completing:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             return False
-        outcome = self.try_start(Question(job, partition, nodes))
+        outcome = self.try_start(Question(job, partition, nodes, limits=limits))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
         elif outcome is Outcome.STARTED:

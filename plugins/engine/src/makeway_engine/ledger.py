@@ -45,7 +45,8 @@ B = TypeVar("B", bound=Book)
 put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
-_SETTLED = ("Priority", "Licenses")
+SETTLED = ("Priority", "Licenses")
+"""Reasons that jobs keep behind others from the start of a run on."""
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _RUNNING = JobState.RUNNING
 _USER = Exclusive.USER
@@ -150,7 +151,7 @@ class Ledger:
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
-        self.settled_reasons: set[str] = set(_SETTLED)
+        self.settled_reasons: set[str] = set(SETTLED)
         """Reasons that stay as they are behind somebody who waits (recorded: builtin_licence_reason_kept)."""
         self.gives_whole_nodes = False
         """Whether every job gets all CPUs of its nodes; the selector says so once it is built."""

@@ -53,7 +53,12 @@ class Throttle:
         return False
 
     def left(self, job: Job, *, ended: bool) -> Sequence[Job]:
-        """A task ended, or gave its turn up; return those whose turn it is now, in order of their indices."""
+        """A task ended, or gave its turn up; return those whose turn it is now.
+
+        Their priorities decide, as a task that is requeued may have another one than the rest; then those go first that
+        never ran, in order of their indices (recorded: array_requeued_task,
+        array_requeued_task_basic).
+        """
         array_id = job.spec.array_id
         if array_id is None:
             return ()
@@ -68,11 +73,15 @@ class Throttle:
         inside.discard(job.id)
         waiting = [entry for entry in self._waiting.get(array_id, ()) if entry[1] is not job]
         free = max(0, job.spec.array_limit - len(inside))
-        self._waiting[array_id] = waiting[free:]
+        turns = waiting
+        if any(each.restarts for _, each in waiting):
+            turns = sorted(waiting, key=lambda entry: (-entry[1].priority, entry[1].restarts > 0))
+        came = [each for _, each in turns[:free]]
+        self._waiting[array_id] = [entry for entry in waiting if entry[1] not in came]
         if not (self.tasks.get(array_id) or inside):
             del self._inside[array_id]
             self._waiting.pop(array_id, None)
-        return [each for _, each in waiting[:free]]
+        return came
 
     def behind(self, job: Job) -> Sequence[Job]:
         """Return the tasks that wait for others of their array, in their order, behind the last one that may be tried.

@@ -262,6 +262,12 @@ RULES: Mapping[str, Rule] = {
         until="23.11.7",
         section="slurm-priority-and-limits 6.2",
     ),
+    "backfill_asks_limits_for_a_minute": Rule(
+        "under preemption, backfill holds a job of a QOS with NoReserve to its limits as if it ran for one minute "
+        "(measured on 22.05.8; later releases: open)",
+        "1",
+        section="slurm-priority-and-limits 11.1",
+    ),
     "backfill_plans_for_barred_accounts": Rule(
         "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
         "one whose QOS may not it keeps none (measured on 22.05.8; later releases: open)",

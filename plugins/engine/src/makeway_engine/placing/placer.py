@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from makeway.model import Blocked, Candidates, Choice, Job, Partition, Placement, Selector
-from makeway.partition_bounds import beyond
+from makeway.partition_bounds import NODES, TIME, beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
-from makeway_engine.ledger import Ledger, enter
+from makeway_engine.ledger import SETTLED, Ledger, enter
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.glance import Glance
@@ -27,6 +27,8 @@ from makeway_engine.placing.search import Search
 from makeway_engine.placing.telling import Telling
 from makeway_engine.rulings import Rulings
 from makeway_engine.transitions import Transitions
+
+_BOUNDS = (NODES, TIME)
 
 
 class Placer:
@@ -106,10 +108,8 @@ class Placer:
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job."""
         job, partition = question.job, question.partition
-        if reason := self.out_of_bounds(job, partition):
-            if job.partition is not partition:
-                enter(job, partition)
-            return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
+        if self.out_of_bounds(job, partition):
+            return self.wait_beyond(question)
         if not self.forgiveness.on:
             quick = self.quick
             if quick is not None and (outcome := quick(question)) is not None:
@@ -130,6 +130,24 @@ class Placer:
         if len(job.partitions) > 1:
             return beyond(job, partition)
         return self.beyond.get(job.id, "") if self.beyond else ""
+
+    def wait_beyond(self, question: Question) -> Outcome:
+        """Let a job wait that is beyond the bounds of one of its partitions, with the reason.
+
+        A limit that is looked at before nodes is the reason rather than the bounds, and one that has kept it out of
+        another partition stays the reason (recorded: part_bounds_and_limit).
+        """
+        job, partition = question.job, question.partition
+        if job.partition is not partition:
+            enter(job, partition)
+        reason = self.out_of_bounds(job, partition)
+        if len(job.partitions) > 1:
+            limit = self.ledger.kept_out(job) if self._has_limits(job) and not self.forgiveness.on else None
+            if limit is not None and limit.before_nodes and limit.reason not in _BOUNDS:
+                return self.action.wait(job, limit, Outcome.LIMITED)
+            if job.reason in self.ledger.settled_reasons and job.reason not in (*_BOUNDS, *SETTLED):
+                return Outcome.LIMITED
+        return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
 
     def _try_start(self, question: Question) -> Outcome:
         job = question.job

@@ -25,7 +25,10 @@ def of(charge: Charge, columns: Mapping[str, int]) -> Iterator[None]:
     """
     taken = _taken_off(charge, columns)
     rest = [
-        {at: max(0.0, entry.owing_now(at) + entry.never_taken.get(at, 0.0) - off) for at, off in taken.items()}
+        {
+            at: max(0.0, entry.owing_now(at) + entry.never_taken.get(at, 0.0) - off)
+            for at, off in taken.items()
+        }
         for entry in charge.entries
     ]
     yield

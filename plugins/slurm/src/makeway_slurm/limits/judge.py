@@ -222,6 +222,10 @@ class Judge(Attendance):
     def blocked(self, job: Job, view: ClusterView) -> Blocked | None:
         """Return the limit that keeps a pending job out; None: none does."""
         shut = self.door.shut(job, job.partition)
+        if shut in (NODES, TIME) and len(job.partitions) > 1:
+            found = self._by_limits(job, view)
+            if found is not None and found.before_nodes:
+                return found
         if shut:
             planned_for = (
                 self._plans_for_barred
