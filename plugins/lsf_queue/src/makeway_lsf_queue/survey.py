@@ -206,7 +206,7 @@ class Survey:
         self.not_at_once = self.closed_to = None
         changed, stops = self._look_at(news)
         if self.held:
-            self.held -= news.keys()
+            self.held.difference_update(news)
         if stops:
             self.stopped_first = self._first_hosts()
             self.not_offered.clear()
