@@ -11,12 +11,14 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.bitmap import NodeBits
-from makeway.model import Candidates, Choice, Job
+from makeway.model import Blocked, Candidates, Choice, Job, Placement
 from makeway_app.replay import Options, replay
 from makeway_engine.ledger import Ledger
+from makeway_engine.placing.probe import Prober
 from makeway_engine.placing.search import Search
 from makeway_engine.view_without import ViewWithout
 from makeway_lsf_queue import admission, victims
@@ -139,3 +141,24 @@ def test_limits_and_closed_hosts_are_those_without_the_suspended(monkeypatch: py
         chance = Random(5000 + seed)
         replay(SITES._site(chance), SITES._jobs(chance, 60), (), Options(keep=False))
     assert all(seen[each] > 5 for each in ("not known", "kept out", "a limit on jobs", "nothing", "closed"))
+
+
+def test_a_place_beside_closed_hosts_is_that_of_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The selector is asked without an attempt for the hosts that are left, with the same answer."""
+    seen = Counter[str]()
+    on = Prober._on
+
+    def compared(self: Prober, job: Job, nodes: NodeBits) -> Placement | Blocked:
+        found = on(self, job, nodes)
+        plain = self.look(self._selector.attempt(job, nodes, self._ledger))
+        assert attrs.asdict(found) == attrs.asdict(plain)
+        left = job.partition.nodes & ~nodes
+        seen[f"{type(found).__name__} beside {'some' if left else 'no'} hosts"] += 1
+        return found
+
+    monkeypatch.setattr(Prober, "_on", compared)
+    for seed in range(20):
+        chance = Random(6000 + seed)
+        replay(SITES._site(chance), SITES._jobs(chance, 60), (), Options(keep=False))
+    assert min(seen.values()) > 20
+    assert len(seen) == 4

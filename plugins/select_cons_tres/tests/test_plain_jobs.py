@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -14,6 +15,8 @@ from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.model import Blocked, ClusterView, Job, JobSpec, Placement
 from makeway_select_cons_tres import remaining, selector
+from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Wish
@@ -22,6 +25,7 @@ from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.search import _Search
 from makeway_select_cons_tres.selector import ConsSelector
 from makeway_select_cons_tres.single import charge, discharge
+from makeway_select_cons_tres.steps import CoreTest, Shortage
 from makeway_testing.builders import config, node
 from makeway_testing.scenario import replay_table
 
@@ -238,3 +242,36 @@ def test_the_same_victims_without_simulated_books(
     plain = "gang" not in chosen.policy.preempt_mode and seed % 4 != 3
     if plain and chosen.policy.preempt == "preempt/qos" and scheduler == "greedy":
         assert met > 5
+
+
+@pytest.mark.parametrize(("scheduler", "seed"), [(name, seed) for name, seed in SITES if name != "easy"])
+def test_the_same_node_once_others_have_made_way(
+    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first node that fits a job of one node is that which the test of cores comes to; or the same is missing."""
+    quick = ConsAttempt._on_one_node_without
+    chance, asked = Random(seed), Counter[bool]()
+
+    def checked(self: ConsAttempt, nodes: NodeBits) -> Found | None:
+        for some in (nodes & chance.getrandbits(6), nodes & 1 << chance.randrange(6), nodes):
+            found = quick(self, some)
+            test = CoreTest(self.kind, self.books, some, self.known.mode, self.kind.choices[0])
+            plain = test.run()
+            assert (found and attrs.asdict(found)) == (plain and attrs.asdict(plain))
+            if found is None:
+                assert test.short is not None
+                assert _missing(self.short) == _missing(test.short)
+            asked[found is not None] += 1
+        return found
+
+    monkeypatch.setattr(ConsAttempt, "_on_one_node_without", checked)
+    monkeypatch.setattr(_Search, "_decided_by_one_node", lambda self: False)
+    chosen = site(seed, scheduler)
+    replay_table(jobs(seed), config=chosen)
+    if "gang" not in chosen.policy.preempt_mode:
+        assert asked[True] > 10
+        assert asked[False] > 3
+
+
+def _missing(short: Shortage) -> tuple[int, str, int]:
+    return short.nodes, short.resource, short.available

@@ -52,7 +52,7 @@ _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)  # with slots, cached properties slow each look at a field
 class Counted:
     """The active jobs, as they would be once those that make way have done so."""
 

@@ -9,7 +9,6 @@ then the earlier start: the reverse of preemption.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,6 @@ from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 
 _TINY = 1e-6
-_id_of, _by_index = operator.attrgetter("id"), operator.attrgetter("index")
 
 
 class Arbiter:
@@ -264,11 +262,11 @@ class Arbiter:
         if self._preemptor:
             return listed
         stuck, held, held_now = survey.stuck, survey.held, survey.held_now
-        awake = set(map(_id_of, listed)).difference(stuck, held, held_now)
-        if not awake:
-            return ()
-        active = presence_of(view).active
-        found = sorted([active[job_id] for job_id in awake], key=_by_index)
+        found = [
+            job
+            for job in listed
+            if (job_id := job.id) not in held and job_id not in stuck and job_id not in held_now
+        ]
         return [job for job in found if not self._stays_stopped(job, view, survey)]
 
     def _is_kept(

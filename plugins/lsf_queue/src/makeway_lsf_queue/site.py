@@ -94,7 +94,7 @@ class Application:
     mig: Seconds | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, slots=False)  # with slots, cached properties slow each look at a field
 class Site:
     """Everything that decisions need."""
 

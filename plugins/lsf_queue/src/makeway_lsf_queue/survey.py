@@ -206,7 +206,7 @@ class Survey:
         self.not_at_once = self.closed_to = None
         changed, stops = self._look_at(news)
         if self.held:
-            self.held -= news.keys()
+            self.held.difference_update(news)
         if stops:
             self.stopped_first = self._first_hosts()
             self.not_offered.clear()
@@ -265,7 +265,8 @@ class Survey:
                 and (cores := held.cores) is not None
             ):
                 name = job.partition.name
-                busy[name] = busy.get(name, 0) | cores[held.node_indices.index(index)]
+                mine = cores[held.node_indices.index(index)] if len(cores) > 1 else cores[0]
+                busy[name] = busy[name] | mine if name in busy else mine
         return busy
 
     def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:

@@ -74,7 +74,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     )
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)  # with slots, cached properties slow each look at a field
 class Stopped:
     """The suspended candidates of those who may preempt the same others, for as long as the same jobs are suspended."""
 

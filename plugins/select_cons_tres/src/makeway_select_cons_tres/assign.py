@@ -22,7 +22,7 @@ from makeway_select_cons_tres.gangs import supply_of
 from makeway_select_cons_tres.request import Request
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Ground:
     """A map of free cores, and what it comes to for one request."""
 

@@ -11,7 +11,7 @@ from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import (
     NOTHING,
-    Allocation,
+    AllocationDraft,
     Blocked,
     ClusterView,
     Cover,
@@ -20,12 +20,13 @@ from makeway.model import (
     Placement,
     PreemptMode,
     Sharing,
+    allotted,
 )
 from makeway.obstacle import counted
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.known import Known
-from makeway_select_cons_tres.one_node import first_that_fits, on_node
+from makeway_select_cons_tres.one_node import first_that_fits, fitting_in, on_node
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
 
@@ -206,8 +207,9 @@ class ConsAttempt:
             # Fully idle nodes (4.1.4): those on which nobody runs, whoever may be stopped there.
             self.books.sync()
             nodes &= ~(self.books.busy_nodes & self._running())
-        if self.kind.cpus_on_one_node is not None and not self._removed:
-            return self._on_one_node(choice.among(nodes))
+        if self.kind.cpus_on_one_node is not None:
+            among = choice.among(nodes)
+            return self._on_one_node_without(among) if self._removed else self._on_one_node(among)
         test = CoreTest(
             self.kind, self.books, nodes, self.known.mode, choice, exempt=self.exempt, extra=extra
         )
@@ -232,6 +234,16 @@ class ConsAttempt:
         self.short = _ONE_NODE
         return None
 
+    def _on_one_node_without(self, nodes: NodeBits) -> Found | None:
+        """Place a job of one node as things would be without those removed."""
+        kind, books = self.kind, self.books
+        books.sync()
+        fitting = fitting_in(kind, nodes, books)
+        found = first_that_fits(kind, fitting, books) if fitting else None
+        if found is None:
+            self.short = Shortage(1, "memory", fitting.bit_count()) if fitting else _ONE_NODE
+        return found
+
     def _running(self) -> NodeBits:
         """Return the nodes on which a job runs."""
         found: NodeBits = 0
@@ -242,22 +254,21 @@ class ConsAttempt:
 
     def placement(self, found: Found, alternative: int) -> Placement:
         """Return what was found in the contract's words."""
-        request = self.kind.request
+        request, spec = self.kind.request, self.job.spec
+        held = AllocationDraft(  # in the order of its fields
+            found.nodes,
+            found.indices,
+            found.cpus,
+            found.cores,
+            found.memory,
+            found.gres,
+            found.devices,
+            licences.taken_by(self.job, self.view.licenses_free) if spec.licenses else NOTHING,
+            request.shares,
+            MARKS[request.mark, request.sharing],
+        )
         return Placement(
-            allocation=Allocation(
-                nodes=found.nodes,
-                node_indices=found.indices,
-                cpus=found.cpus,
-                cores=found.cores,
-                memory_mb=found.memory,
-                gres=found.gres,
-                devices=found.devices,
-                licenses=licences.taken_by(self.job, self.view.licenses_free)
-                if self.job.spec.licenses
-                else NOTHING,
-                shared=request.shares,
-                marks=MARKS[request.mark, request.sharing],
-            ),
+            allocation=allotted(held),
             overlays=found.why != IDLE and self._overlays(found),
             why=found.why,
             alternative=alternative,

@@ -17,7 +17,7 @@ Taken = dict[int, int]
 """CPUs taken, by node index."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Pool:
     """What there is to choose from."""
 
@@ -382,7 +382,7 @@ class Walk:
             self.rem_cpus -= cpus
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Block:
     """Consecutive nodes of one weight."""
 

@@ -58,6 +58,22 @@ def first_that_fits(kind: Kind, nodes: NodeBits, books: Books) -> Found | None:
     return on_node(kind, _first(nodes, books.layout), books)
 
 
+def fitting_in(kind: Kind, nodes: NodeBits, books: Books) -> NodeBits:
+    """Return those of `nodes` that fit a job, as `Fitting.nodes` does by the books of everybody; by any, `sync` before.
+
+    :param kind: one whose `cpus_on_one_node` is known: nothing else counts than CPUs, memory and reserved nodes.
+    """
+    nodes &= kind.able & ~books.reserved_nodes & books.table(kind.key).at_least(kind.wanted)
+    busy = nodes & books.charged_nodes if books.layout.track_memory else 0
+    if busy:
+        each, whole = kind.request.memory_per_cpu, kind.request.memory_per_node
+        if each is not None or whole:
+            nodes = nodes & ~busy | books.free_memory().among(busy, kind.least_memory)
+        elif whole is not None:  # it wants all of it
+            nodes &= ~busy
+    return nodes
+
+
 def on_node(kind: Kind, index: int, books: Books, free: CoreBits | None = None) -> Found | None:
     """Return a place on a node that fits; None: its cores do not serve after all.
 

@@ -75,7 +75,7 @@ class Prober:
         """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
         self.plain = not (self._closes or self._in_sets or self._gang)
         """Whether a job has all nodes that are open to it, and is asked about once."""
-        self._place: Place | None = getattr(selector, "place_now", None) if self.plain else None
+        self._place: Place | None = getattr(selector, "place_now", None)
         """Answers without an attempt; None: the selector has no such way."""
 
     # ---------------------------------------------------------------------------- nodes
@@ -151,14 +151,15 @@ class Prober:
         job = question.job
         if question.preempt and job.reason == _NO_ROOM.reason and self._is_known_to_wait(job):
             return self._no_room(question, preempt=preempt)
-        if self._place is not None:
-            return self._at_once(self._place, job, self.nodes_for(job, question.allowed))
         if self.plain:
-            return self.look(self._selector.attempt(job, self.nodes_for(job, question.allowed), self._ledger))
+            return self._on(job, self.nodes_for(job, question.allowed))
         return self.in_full(question, preempt=preempt)
 
-    def _at_once(self, place: Place, job: Job, nodes: NodeBits) -> Placement | Blocked:
-        """Ask a selector that answers without an attempt, and check the answer."""
+    def _on(self, job: Job, nodes: NodeBits) -> Placement | Blocked:
+        """Ask the selector for a place on some nodes, without an attempt if it answers so, and check the answer."""
+        place = self._place
+        if place is None:
+            return self.look(self._selector.attempt(job, nodes, self._ledger))
         try:
             found = place(job, nodes, self._ledger)
         except Exception as error:
@@ -185,7 +186,7 @@ class Prober:
         """Return it without a glance before: what the job lacks as well."""
         job, allowed = question.job, question.allowed
         if self.plain:
-            return self.look(self._selector.attempt(job, self.nodes_for(job, allowed), self._ledger))
+            return self._on(job, self.nodes_for(job, allowed))
         closed: NodeBits = 0
         if self._closes and question.closes:
             closed = self._policies.closed_nodes(job, self._rulings.before, self._ledger)
@@ -204,11 +205,11 @@ class Prober:
     def _in_its_sets(self, job: Job, nodes: NodeBits) -> Placement | Blocked:
         """Ask the selector for one set of nodes after the other, if a plugin has any."""
         if not self._in_sets:
-            return self.look(self._selector.attempt(job, nodes, self._ledger))
+            return self._on(job, nodes)
         sets = self._policies.node_sets(job, nodes, self._ledger)
         blocked = Blocked(detail="none of the sets of nodes that it may use has room")
         for each in sets.sets:
-            found = self.look(self._selector.attempt(job, each, self._ledger))
+            found = self._on(job, each)
             if isinstance(found, Placement):
                 return found
             if each == nodes:

@@ -365,6 +365,8 @@ class Requests(Shapes):
         if not self._unheard:
             return Heads(self.lists(), after)
         lists = self._lists_awake()
+        if not self._fallen and len(lists) == 1 and not self.apart:
+            return _NOBODY
         groups: list[_Group] = []
         for reason in self._fallen:
             entry, listed = self._first_of(reason)
@@ -456,6 +458,8 @@ class Heads:
             heapq.heappush(self._heads, (listed[at], listed))
 
 
+_NOBODY = Heads((), None)
+"""Nobody is to be tried; shared, since nobody is ever put into it."""
 _Group = tuple[Entry, list[Entry], Callable[[], list[list[Entry]]]]
 """The first entry of several lists, the list that it stands in, and what returns all of them."""
 _First = tuple[Entry, int, Hashable]
