@@ -73,6 +73,11 @@ class Backfill:
         after the other, since the state of such nodes changes each time. False where nobody asks."""
         self._held_back: dict[str, Seconds] = {}
         """By the name of a QOS: no job of it may start before, since one of it waits for a limit (this pass)."""
+        self._stood_back: dict[tuple[str, int], Job] = {}
+        """The first task of each array, by partition, whose nodes are still being left (this pass).
+
+        Whichever of its tasks finds nodes, the first one starts there.
+        """
         self._asked_of_idle = clockwork.sched_interval > 0 and attempts.ledger.rule(
             "begin_time_wakes_no_backfill"
         )
@@ -102,6 +107,7 @@ class Backfill:
         self._het.begin()
         self.expected.clear()
         self._held_back.clear()
+        self._stood_back.clear()
         self._tasks_planned.clear()
         ledger.searches = 0
         self._bounds.forget()
@@ -187,7 +193,7 @@ class Backfill:
         if self._placer.rulings.limited(job):
             after = self._not_before(job, partition)
             limit = self._ledger.kept_out(job)
-            if limit is not None and standby and self._is_let_in_for_a_minute(job):
+            if limit is not None and not limit.before_nodes and standby and self._passes_for_a_minute(job):
                 limit, limits = None, False
             if limit is not None and limit.keeps_nothing:
                 open_to_it = partition.nodes & self._ledger.up
@@ -262,7 +268,7 @@ class Backfill:
         names = (job.qos.name if job.qos is not None else "", partition.qos or "")
         return max(held_back.get(name, 0.0) for name in names)
 
-    def _is_let_in_for_a_minute(self, job: Job) -> bool:
+    def _passes_for_a_minute(self, job: Job) -> bool:
         """Whether no limit keeps a job out that is tried with a time limit of one minute (recorded: noreserve_minutes).
 
         It runs with its own limit all the same.
@@ -431,8 +437,17 @@ class Backfill:
         limits: bool = True,
     ) -> bool:
         ledger = self._ledger
+        alike = (job.spec.array_id, partition.index) if job.spec.array_id and not job.restarts else None
         if forecast.nodes & ledger.completing:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
+            if alike is not None:
+                self._stood_back.setdefault(alike, job)
+            return False
+        first = self._stood_back.pop(alike, job) if alike is not None else job
+        if alike is not None and first is not job:
+            self._stood_back[alike] = job
+            enter(first, partition)
+            self.try_start(Question(first, partition, nodes, limits=limits))
             return False
         outcome = self.try_start(Question(job, partition, nodes, limits=limits))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
