@@ -263,7 +263,7 @@ RULES: Mapping[str, Rule] = {
         section="slurm-priority-and-limits 6.2",
     ),
     "backfill_asks_limits_for_a_minute": Rule(
-        "under preemption, backfill holds a job of a QOS with NoReserve to its limits as if it ran for one minute "
+        "under preemption, backfill holds a job of a QOS with NoReserve to limits on minutes as if it ran for one "
         "(measured on 22.05.8; later releases: open)",
         "1",
         section="slurm-priority-and-limits 11.1",
