@@ -31,6 +31,13 @@ from makeway_engine.transitions import Transitions
 _BOUNDS = (NODES, TIME)
 
 
+def _lets_in(limit: Blocked, placement: Placement) -> bool:
+    """Whether a limit on nodes lets a job in after all that gets these."""
+    nodes = placement.allocation.nodes
+    among = all((nodes & ~counted).bit_count() <= others for counted, others in limit.counted)
+    return among and nodes.bit_count() >= limit.least_nodes
+
+
 class Placer:
     """Tries jobs one by one against the books of a run."""
 
@@ -177,11 +184,31 @@ class Placer:
         """Start a job that a limit on nodes keeps out, if it lets in one that gets the nodes chosen for this one."""
         found = self.prober.ask(question, preempt=False)
         if isinstance(found, Placement):
-            nodes = found.allocation.nodes
-            among = all((nodes & ~counted).bit_count() <= others for counted, others in limit.counted)
-            if among and nodes.bit_count() >= limit.least_nodes:
+            if _lets_in(limit, found):
                 return self.action.start(question.job, found)
+        elif preempt and not limit.liftable:
+            outcome = self._preempt_as_chosen(question, limit, found)
+            if outcome is not None:
+                return outcome
         return self._limited(question, limit, preempt=preempt)
+
+    def _preempt_as_chosen(self, question: Question, limit: Blocked, blocked: Blocked) -> Outcome | None:
+        """Have others make way for a job that a limit on nodes lets in on those that they leave.
+
+        None: nobody makes way (recorded: limit_per_node_preempts).
+        """
+        job = question.job
+        candidates = self.order.candidates(job)
+        if not candidates.jobs or self.order.not_for(job, candidates):
+            return None
+        self.ledger.searches += 1
+        choice, _ = self.search.choose(job, question.allowed, candidates)
+        if not isinstance(choice, Choice) or not _lets_in(limit, choice.placement):
+            return None
+        outcome = self.action.take(
+            job, choice, candidates, self.search.room(job, choice, candidates), blocked
+        )
+        return None if outcome is Outcome.FAILED else outcome
 
     def stopped(self, question: Question) -> Outcome | None:
         """Let a job wait that a limit keeps out, and say what that comes to; None: none does.
