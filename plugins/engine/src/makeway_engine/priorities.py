@@ -45,8 +45,6 @@ class Priorities:
         self._policies = policies
         self._ledger = ledger
         self._active = ledger.jobs_active.by_id
-        self._at_rest = False
-        """Whether nobody runs, and working priorities out since the last end has moved nobody."""
         self._view = cast(ClusterView, ledger)
         self._queue = queue
         self.prioritizer = policies.priorities(self._view)
@@ -164,16 +162,9 @@ class Priorities:
     # ------------------------------------------------------------------------------ all jobs
     @property
     def next_at(self) -> Seconds | None:
-        """When all priorities are due, as long as that can make a difference; None: not by themselves.
-
-        Where nobody runs, the last end may still change the order once.
-        """
+        """When all priorities are due, as long as that can make a difference; None: not by themselves."""
         prioritizer, steady = self.prioritizer, self.steady_until
-        if prioritizer is None or not self._queue.entries or steady == math.inf:
-            return None
-        if self._active:
-            self._at_rest = False
-        elif self._at_rest:
+        if prioritizer is None or not self._queue.entries or not self._active or steady == math.inf:
             return None
         at = prioritizer.next_at
         if at is None or steady is None or steady < at:
@@ -224,9 +215,7 @@ class Priorities:
             found[job] = (
                 priority if type(priority) is int and 1 <= priority <= HIGHEST else self._valid(job, priority)
             )
-        moved = self._queue.renew(found)
-        self._at_rest = not (moved or self._active)
-        return moved
+        return self._queue.renew(found)
 
     # --------------------------------------------------------------------------- at leisure
     def be_leisurely(self) -> bool:
