@@ -9,6 +9,8 @@ from makeway.obstacle import node_bounds
 
 NODES = "PartitionNodeLimit"
 TIME = "PartitionTimeLimit"
+BOUNDS = frozenset((NODES, TIME))
+"""Reasons of jobs that may never run in a partition."""
 
 
 class Bounds(NamedTuple):
@@ -43,4 +45,4 @@ def beyond(job: Job, partition: Partition) -> str:
     return ""
 
 
-__all__ = ["NODES", "TIME", "Bounds", "beyond", "bounds_of"]
+__all__ = ["BOUNDS", "NODES", "TIME", "Bounds", "beyond", "bounds_of"]

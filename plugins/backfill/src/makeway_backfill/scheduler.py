@@ -15,7 +15,7 @@ from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
-from makeway.partition_bounds import NODES, TIME
+from makeway.partition_bounds import BOUNDS
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
@@ -179,10 +179,10 @@ class Backfill:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         if job.partition is not partition:
             enter(job, partition)
-        if self._placer.out_of_bounds(job, partition):
-            self._placer.wait_beyond(Question(job, partition, self._ledger.all_nodes))
+        if reason := self._placer.out_of_bounds(job, partition):
+            self._placer.wait_beyond(job, partition, reason)
             return False
-        if job.reason in (NODES, TIME):
+        if job.reason in BOUNDS:
             self._ledger.wait_for(job, "None")  # of another partition
         if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
             return False
@@ -437,25 +437,29 @@ class Backfill:
         limits: bool = True,
     ) -> bool:
         ledger = self._ledger
-        alike = (job.spec.array_id, partition.index) if job.spec.array_id and not job.restarts else None
         if forecast.nodes & ledger.completing:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
-            if alike is not None:
-                self._stood_back.setdefault(alike, job)
+            if job.spec.array_id is not None and not job.restarts:
+                self._stood_back.setdefault((job.spec.array_id, partition.index), job)
             return False
-        first = self._stood_back.pop(alike, job) if alike is not None else job
-        if alike is not None and first is not job:
-            self._stood_back[alike] = job
-            enter(first, partition)
-            self.try_start(Question(first, partition, nodes, limits=limits))
-            return False
-        outcome = self.try_start(Question(job, partition, nodes, limits=limits))
+        starts = self._first_like(job, partition)
+        outcome = self.try_start(Question(starts, partition, nodes, limits=limits))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
-        elif outcome is Outcome.STARTED:
-            # Running jobs are not in the plan; whole-node promises made so far stay valid.
-            return True
-        return False
+        # Running jobs are not in the plan; whole-node promises made so far stay valid.
+        return outcome is Outcome.STARTED and starts is job
+
+    def _first_like(self, job: Job, partition: Partition) -> Job:
+        """Return who starts where a job finds nodes: the first task of its array that stood back, which it replaces."""
+        if job.spec.array_id is None or job.restarts:
+            return job
+        key = job.spec.array_id, partition.index
+        first = self._stood_back.pop(key, None)
+        if first is None or first.state is not JobState.PENDING:
+            return job
+        self._stood_back[key] = job
+        enter(first, partition)
+        return first
 
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job; once it, or others for it, were told anything, what is known of starts may not hold."""

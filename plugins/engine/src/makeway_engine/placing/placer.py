@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from makeway.model import Blocked, Candidates, Choice, Job, Partition, Placement, Selector
-from makeway.partition_bounds import NODES, TIME, beyond
+from makeway.partition_bounds import BOUNDS, beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
@@ -28,7 +28,8 @@ from makeway_engine.placing.telling import Telling
 from makeway_engine.rulings import Rulings
 from makeway_engine.transitions import Transitions
 
-_BOUNDS = (NODES, TIME)
+_NO_LIMITS = BOUNDS.union(SETTLED)
+"""Reasons kept behind others that no limit gives."""
 
 
 def _lets_in(limit: Blocked, placement: Placement) -> bool:
@@ -115,8 +116,8 @@ class Placer:
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job."""
         job, partition = question.job, question.partition
-        if self.out_of_bounds(job, partition):
-            return self.wait_beyond(question)
+        if reason := self.out_of_bounds(job, partition):
+            return self.wait_beyond(job, partition, reason)
         if not self.forgiveness.on:
             quick = self.quick
             if quick is not None and (outcome := quick(question)) is not None:
@@ -138,21 +139,19 @@ class Placer:
             return beyond(job, partition)
         return self.beyond.get(job.id, "") if self.beyond else ""
 
-    def wait_beyond(self, question: Question) -> Outcome:
-        """Let a job wait that is beyond the bounds of one of its partitions, with the reason.
+    def wait_beyond(self, job: Job, partition: Partition, reason: str) -> Outcome:
+        """Let a job wait that is beyond the bounds of one of its partitions, as `out_of_bounds` says.
 
         A limit that is looked at before nodes is the reason rather than the bounds, and one that has kept it out of
         another partition stays the reason (recorded: part_bounds_and_limit).
         """
-        job, partition = question.job, question.partition
         if job.partition is not partition:
             enter(job, partition)
-        reason = self.out_of_bounds(job, partition)
         if len(job.partitions) > 1:
-            limit = self.ledger.kept_out(job) if self._has_limits(job) and not self.forgiveness.on else None
-            if limit is not None and limit.before_nodes and limit.reason not in _BOUNDS:
+            limit = None if self.forgiveness.on else self.ledger.kept_out(job)
+            if limit is not None and limit.before_nodes and limit.reason not in BOUNDS:
                 return self.action.wait(job, limit, Outcome.LIMITED)
-            if job.reason in self.ledger.settled_reasons and job.reason not in (*_BOUNDS, *SETTLED):
+            if job.reason in self.ledger.settled_reasons and job.reason not in _NO_LIMITS:
                 return Outcome.LIMITED
         return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
 
@@ -181,34 +180,20 @@ class Placer:
         return self.action.wait(job, found, outcome_of(found), note=question.note)
 
     def _as_chosen(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
-        """Start a job that a limit on nodes keeps out, if it lets in one that gets the nodes chosen for this one."""
+        """Start a job that a limit on nodes keeps out, if it lets in one that gets the nodes chosen for this one.
+
+        Others make way for it, if it keeps to the limit on what they leave (recorded: limit_per_node_preempts).
+        """
         found = self.prober.ask(question, preempt=False)
         if isinstance(found, Placement):
             if _lets_in(limit, found):
                 return self.action.start(question.job, found)
         elif preempt and not limit.liftable:
-            outcome = self._preempt_as_chosen(question, limit, found)
+            self.ledger.searches += 1
+            outcome = self._preempt_if(question, lambda place: _lets_in(limit, place), found)
             if outcome is not None:
                 return outcome
         return self._limited(question, limit, preempt=preempt)
-
-    def _preempt_as_chosen(self, question: Question, limit: Blocked, blocked: Blocked) -> Outcome | None:
-        """Have others make way for a job that a limit on nodes lets in on those that they leave.
-
-        None: nobody makes way (recorded: limit_per_node_preempts).
-        """
-        job = question.job
-        candidates = self.order.candidates(job)
-        if not candidates.jobs or self.order.not_for(job, candidates):
-            return None
-        self.ledger.searches += 1
-        choice, _ = self.search.choose(job, question.allowed, candidates)
-        if not isinstance(choice, Choice) or not _lets_in(limit, choice.placement):
-            return None
-        outcome = self.action.take(
-            job, choice, candidates, self.search.room(job, choice, candidates), blocked
-        )
-        return None if outcome is Outcome.FAILED else outcome
 
     def stopped(self, question: Question) -> Outcome | None:
         """Let a job wait that a limit keeps out, and say what that comes to; None: none does.
@@ -291,17 +276,26 @@ class Placer:
 
         :returns: None: only the last alternative may preempt, or the search did not help an earlier one.
         """
-        job = question.job
         if self.ledger.rule("last_alternative_preempts"):
             return None
+        return self._preempt_if(question, lambda place: place.alternative < found.alternative, Blocked())
+
+    def _preempt_if(
+        self, question: Question, suits: Callable[[Placement], bool], blocked: Blocked
+    ) -> Outcome | None:
+        """Have others make way for a job if the place that one search finds suits it; None: nobody does.
+
+        :param blocked: why it waits until they have left.
+        """
+        job = question.job
         candidates = self.order.candidates(job)
         if not candidates.jobs or self.order.not_for(job, candidates):
             return None
         choice, _ = self.search.choose(job, question.allowed, candidates)
-        if not isinstance(choice, Choice) or choice.placement.alternative >= found.alternative:
+        if not isinstance(choice, Choice) or not suits(choice.placement):
             return None
         room = self.search.room(job, choice, candidates)
-        outcome = self.action.take(job, choice, candidates, room, Blocked())
+        outcome = self.action.take(job, choice, candidates, room, blocked)
         return None if outcome is Outcome.FAILED else outcome
 
     # ------------------------------------------------------------------------- adoption

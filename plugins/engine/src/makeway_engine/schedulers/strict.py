@@ -15,7 +15,7 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.model import Job, JobState, Partition, Seconds
-from makeway.partition_bounds import NODES, TIME
+from makeway.partition_bounds import BOUNDS
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
@@ -213,7 +213,7 @@ class Strict:
         if bound:
             ledger.settled_reasons.add(bound)
             ledger.wait_for(job, bound)
-        elif len(job.partitions) > 1 and job.reason in (NODES, TIME):
+        elif len(job.partitions) > 1 and job.reason in BOUNDS:
             ledger.wait_for(job, BEHIND)
         else:
             wait_behind(ledger, job)

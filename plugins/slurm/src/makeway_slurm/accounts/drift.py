@@ -25,16 +25,13 @@ def of(charge: Charge, columns: Mapping[str, int]) -> Iterator[None]:
     """
     taken = _taken_off(charge, columns)
     rest = [
-        {
-            at: max(0.0, entry.owing_now(at) + entry.never_taken.get(at, 0.0) - off)
-            for at, off in taken.items()
-        }
+        {at: max(0.0, entry.owing_now(at) + entry.drifted.get(at, 0.0) - off) for at, off in taken.items()}
         for entry in charge.entries
     ]
     yield
     for entry, left in zip(charge.entries, rest, strict=True):
         for at, total in left.items():
-            entry.never_taken[at] = total - entry.owing_now(at)
+            entry.drifted[at] = total - entry.owing_now(at)
 
 
 def _taken_off(charge: Charge, columns: Mapping[str, int]) -> dict[int, float]:

@@ -61,12 +61,12 @@ class Entry:
     __slots__ = (
         "book",
         "decays",
+        "drifted",
         "due",
         "frozen",
         "frozen_at",
         "index",
         "mark",
-        "never_taken",
         "owed",
         "rate",
         "run_mark",
@@ -91,7 +91,7 @@ class Entry:
         self.owed: list[float] = []
         """TRES-seconds that running jobs may still use, kept step by step; empty: `due` says it exactly."""
         self.run_mark = 0.0
-        self.never_taken: dict[int, float] = {}
+        self.drifted: dict[int, float] = {}
         """TRES-seconds by column that jobs left behind when they ended, or took from others; see `drift`."""
         self.frozen = 0.0
         self.frozen_at = -1
@@ -120,8 +120,8 @@ class Entry:
         if at is None or name in _NOT_OWED:
             return 0.0
         found = self.owing_now(at)
-        if self.never_taken:
-            found += self.never_taken.get(at, 0.0)
+        if self.drifted:
+            found += self.drifted.get(at, 0.0)
         return max(0.0, found)
 
     def owing_now(self, at: int) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import attrs
 
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Partition, Seconds, Sharing
-from makeway.partition_bounds import NODES, TIME
+from makeway.partition_bounds import BOUNDS
 from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, usage_factor
@@ -222,8 +222,8 @@ class Judge(Attendance):
     def blocked(self, job: Job, view: ClusterView) -> Blocked | None:
         """Return the limit that keeps a pending job out; None: none does."""
         shut = self.door.shut(job, job.partition)
-        if shut in (NODES, TIME) and len(job.partitions) > 1:
-            found = self._by_limits(job, view)
+        if shut in BOUNDS and len(job.partitions) > 1:
+            found = self._by_limits(job, view)  # the reason, if nodes are not looked at for it
             if found is not None and found.before_nodes:
                 return found
         if shut:
@@ -239,8 +239,8 @@ class Judge(Attendance):
                 keeps_nothing=not planned_for,
                 reserves=planned_for,
                 before_nodes=True,
-                at_submission=shut not in (NODES, TIME),
-                at_submission_only=shut not in (NODES, TIME),
+                at_submission=shut not in BOUNDS,
+                at_submission_only=shut not in BOUNDS,
                 stays=True,
             )
         return self._by_limits(job, view)

@@ -17,7 +17,7 @@ import attrs
 from makeway import registry
 from makeway.errors import MakewayError
 from makeway.model import Job, JobSpec, Seconds
-from makeway.partition_bounds import NODES, TIME
+from makeway.partition_bounds import BOUNDS
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.throttle import WAITS
@@ -310,7 +310,7 @@ def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Secon
         return  # a task that waits is part of its array's record, which the first of them keeps
     mine, other = _limit_of(recorded), _limit_of(spent)
     # PartitionConfig is said of both at the submission, and for good of what no node can run (7).
-    alike = mine == "PartitionConfig" and other in (NODES, TIME)
+    alike = mine == "PartitionConfig" and other in BOUNDS
     if mine != other and not alike and not _is_as_long(mine or other, recorded, spent):
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
 
