@@ -1,4 +1,8 @@
-"""EASY holds those who arrive against the priority that the first job has now, not when room was kept for it."""
+"""Whose turn it is goes by the priorities that jobs have by now.
+
+EASY holds those who arrive against the priority that the first job has now, not when room was kept for it; and
+priorities are worked out once more after the last job has ended (recorded: order_changes_idle).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Any
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.hookspecs import hookimpl
-from makeway.model import ClusterView, Job, JobSpec
+from makeway.model import Blocked, ClusterView, Job, JobSpec
 from makeway.priorities import Occasion
 from makeway_app.replay import Options, replay
 
@@ -60,3 +64,55 @@ def test_who_stands_before_the_first_one_by_now_starts_first() -> None:
     run = replay(config, jobs, (), Options(plugins={"priority/falling": Plugin()}))
     began = {name: job["intervals"][-1]["start"] for name, job in run.summary()["jobs"].items()}
     assert began == {"a": 0.0, "b": 25.0, "head": 125.0, "c": 225.0}
+
+
+class FallingAtRest(Falling):
+    """Takes from ``head`` while nobody runs."""
+
+    def __init__(self) -> None:
+        """Be there for one run."""
+        self.asked_at: list[float] = []
+
+    def again(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, int]:
+        """Give them all anew."""
+        self.asked_at.append(view.now)
+        self.next_at = view.now + 10.0
+        return {job.id: 10 for job in jobs if job.id == "head" and not view.active}
+
+
+class Closed:
+    """Lets ``head`` in never, and lets it hold up those behind it."""
+
+    def __init__(self, given: FallingAtRest) -> None:
+        """Give priorities by `given`."""
+        self.given = given
+
+    @hookimpl
+    def makeway_priority(self) -> Any:
+        """Give priorities."""
+        return self.given
+
+    @hookimpl
+    def makeway_admit(self, jobs: Sequence[Job]) -> Mapping[str, Blocked]:
+        """Keep it out."""
+        return {job.id: Blocked(reason="Limit", holds_up=True) for job in jobs if job.id == "head"}
+
+
+def test_priorities_are_worked_out_once_after_the_last_end() -> None:
+    """The clock ticks each 10 s: `b` comes before the closed head at 30 s, not when `a` ends at 25 s."""
+    config = Config(
+        node=(NodeTable(name="n[1-4]"),),
+        partition=(PartitionTable(name="all", default=True),),
+        policy=PolicyTable(priority="priority/falling", plugins=("limit/closed",)),
+        scheduler=SchedulerTable(type="builtin"),
+    )
+    given = FallingAtRest()
+    plugins = {"priority/falling": Closed(given), "limit/closed": Closed(given)}
+    jobs = [
+        JobSpec(id=id, submit_at=at, min_nodes=nodes, run_time=time, attributes={"first": first})
+        for id, at, nodes, time, first in [("a", 0, 4, 25, 1), ("head", 1, 1, 5, 100), ("b", 2, 1, 15, 50)]
+    ]
+    run = replay(config, jobs, (), Options(plugins=plugins))
+    last = {name: job["intervals"][-1]["start"] for name, job in run.summary()["jobs"].items()}
+    assert last == {"a": 0.0, "b": 30.0, "head": 1.0}
+    assert given.asked_at == [10.0, 20.0, 30.0, 40.0, 50.0]  # `b` ends at 45 s; head waits for ever

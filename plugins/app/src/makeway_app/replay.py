@@ -277,7 +277,7 @@ def drive(engine: Engine, world: World, options: Options) -> Seconds:
 def _wake_for_show(engine: Engine, marks: Sequence[Seconds], wake: Seconds | None) -> Seconds | None:
     """Return when priorities are due that only a snapshot shows; None: not before `wake`.
 
-    While nobody runs, an engine does not wake up for them.
+    While nobody runs, an engine wakes up for them once.
     """
     prioritizer = engine.priorities.prioritizer
     at = prioritizer.next_at if prioritizer is not None else None

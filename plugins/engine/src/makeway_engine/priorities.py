@@ -22,6 +22,7 @@ _TINY = 1e-6
 _ONLY_INT = {int}
 _PENDING = JobState.PENDING
 _FEW = 4
+_NEVER = -1
 _SPARE = 1000
 """Jobs that have left and are kept in mind, before they are swept out."""
 
@@ -77,6 +78,8 @@ class Priorities:
         """Those who are in it, of all who wait and may be tried; some have started since. Empty: there is none."""
         self._rough = False
         """Whether priorities say who stands before whom, and no more."""
+        self._rested_at = _NEVER
+        """What the ledger had freed when all were worked out while nobody ran; nobody has come since."""
 
     @property
     def looks_ahead(self) -> bool:
@@ -95,6 +98,7 @@ class Priorities:
     # ------------------------------------------------------------------------- single jobs
     def first(self, job: Job) -> int:
         """Return the priority of a job that is submitted."""
+        self._rested_at = _NEVER
         if job.spec.priority is not None:
             if job.spec.priority:
                 self.given.add(job.id)
@@ -122,6 +126,7 @@ class Priorities:
     def fresh(self, job: Job, occasion: Occasion) -> int:
         """Return the priority of a job that is not among the eligible ones at this moment."""
         self.given.discard(job.id)
+        self._rested_at = _NEVER
         if self.prioritizer is not None:
             return self._asked(job, occasion)
         return self._by_place(job)
@@ -162,9 +167,16 @@ class Priorities:
     # ------------------------------------------------------------------------------ all jobs
     @property
     def next_at(self) -> Seconds | None:
-        """When all priorities are due, as long as that can make a difference; None: not by themselves."""
+        """When all priorities are due, as long as that can make a difference; None: not by themselves.
+
+        While nobody runs they are once: what has been used only fades from then on.
+        """
         prioritizer, steady = self.prioritizer, self.steady_until
-        if prioritizer is None or not self._queue.entries or not self._active or steady == math.inf:
+        if prioritizer is None or not self._queue.entries:
+            return None
+        if not self._active:
+            return prioritizer.next_at if self._rested_at != self._ledger.freed else None
+        if steady == math.inf:
             return None
         at = prioritizer.next_at
         if at is None or steady is None or steady < at:
@@ -199,6 +211,7 @@ class Priorities:
         given = self.given
         jobs = [job for job in self._queue.waiting.values() if job.priority and job.id not in given]
         answer: Any = guarded(self._policies, HOOK, None, lambda: prioritizer.again(jobs, self._view))
+        self._rested_at = _NEVER if self._active else ledger.freed
         if not isinstance(answer, Mapping):
             text = f"again returned {answer!r:.80}; allowed: job id -> priority"
             raise self._policies.fault(HOOK, None, text)
@@ -244,6 +257,8 @@ class Priorities:
         waiting = queue.waiting
         if due is None:
             due = self.due(self._ledger.now)
+        if due and not self._active:
+            self._rested_at = self._ledger.freed
         orderly = roughly and self._keeps_line and not given
         line = self._line
         if orderly and line and self._settle_beside(line, due=due):
@@ -379,6 +394,7 @@ class Priorities:
                 {"array": self._array[0]} if self._array is not None and self._array[1] == self.lowest else {}
             ),
             "given_priority": sorted(self.given & self._ledger.jobs.keys()),
+            **({"rested_at": self._rested_at} if self._rested_at == self._ledger.freed else {}),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
@@ -386,3 +402,4 @@ class Priorities:
         self.lowest = memory["lowest_priority"]
         self._array = (memory["array"], self.lowest) if "array" in memory else None
         self.given = set(memory.get("given_priority", ()))
+        self._rested_at = memory.get("rested_at", _NEVER)
