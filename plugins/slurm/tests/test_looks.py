@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway_slurm.recordings.priority.exits import cleaning_times, exit_times
 from makeway_slurm.recordings.priority.looks import main_and_backfill
-from makeway_slurm.recordings.priority.recording import Recording
+from makeway_slurm.recordings.priority.recording import Recording, Seen
 
 
 def events(what: str, *instants: float, job: str = "j") -> list[dict[str, Any]]:
@@ -63,9 +64,55 @@ def test_jobs_end_when_they_were_charged() -> None:
     ]
     jobs = [{"name": f"of_{user}", "user": user, "runtime": 10} for user in ("bob", "alice", "carol")]
     found, usual = exit_times(recording(told, *jobs))
-    assert found == {"of_bob": pytest.approx(0.08), "of_alice": pytest.approx(0.02)}
-    assert usual == pytest.approx(0.05)
+    assert found == {"of_bob": pytest.approx(0.08, abs=0.003), "of_alice": pytest.approx(0.02, abs=0.003)}
+    assert usual == pytest.approx(0.05, abs=0.003)
     assert exit_times(recording([], *jobs)) == ({}, 0.06)
+
+
+def test_tasks_end_when_they_were_charged() -> None:
+    """The log names the array only: the first to start is task 2, as its start says."""
+    told = [
+        *events("started", 1.0, 12.0, job="array[2]"),
+        {"t": 11.02, "what": "usage", "who": "a/bob/(null)"},
+        {"t": 22.08, "what": "usage", "who": "a/bob/(null)"},
+    ]
+    given = recording(told, {"name": "array", "user": "bob", "runtime": 10})
+    began = {"array[1]": 12, "array[2]": 1}
+    given = attrs.evolve(given, jobs={name: Seen(last={"StartTime": at}) for name, at in began.items()})
+    found, _ = exit_times(given)
+    assert found == {
+        "array[2]": pytest.approx(0.02, abs=0.01),
+        "array[1]": pytest.approx(0.08, abs=0.01),
+    }
+
+
+def on_node(what: str, at: float, job: str) -> dict[str, Any]:
+    """Return an event of a job on the only node."""
+    return {"t": at, "what": what, "job": job, "nodes": "n1"}
+
+
+def test_a_job_has_left_its_nodes_where_somebody_starts_at_a_look() -> None:
+    """Charged at 11.01, 0.02 s before its nodes are clean; but the look was at 11.0, and somebody started."""
+    told = [
+        on_node("started", 1.0, "first"),
+        {"t": 11.01, "what": "usage", "who": "a/bob/(null)"},
+        on_node("started", 11.01, "next"),
+    ]
+    jobs = [{"name": name, "user": "bob", "runtime": 10} for name in ("first", "next")]
+    found, _ = exit_times(recording(told, *jobs))
+    (looked_at, _) = main_and_backfill(told)
+    assert 1.0 + 10.0 + found["first"] + 0.02 < looked_at.last(11.01) == pytest.approx(11.006, abs=0.01)
+
+
+def test_a_victim_has_no_end_of_its_own() -> None:
+    """It was killed just before it would have ended: who started on its node says nothing about that end."""
+    told = [
+        on_node("started", 1.0, "victim"),
+        {"t": 11.0, "what": "preempted", "job": "victim"},
+        on_node("started", 11.0, "next"),
+    ]
+    jobs = [{"name": name, "user": "bob", "runtime": 10} for name in ("victim", "next")]
+    assert "victim" not in exit_times(recording(told, *jobs))[0]
 
 
 def test_victims_leave_before_somebody_starts_there() -> None:

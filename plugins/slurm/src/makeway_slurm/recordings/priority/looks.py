@@ -22,6 +22,8 @@ _USUAL_LAG = 0.0006
 _LAGS = (_USUAL_LAG, *(step * 0.0001 for step in range(81)))
 _LONG: Seconds = 15.0
 """Acts so far apart show by how much a clock falls behind."""
+_ROUNDED: Seconds = 0.005
+"""By how much an instant of the log may lie before what it stands for."""
 _WITHIN: Seconds = 0.1
 """What comes of one look comes within this time."""
 
@@ -36,6 +38,11 @@ class Looks:
     def later(self, by: Seconds) -> Looks:
         """Return a clock that is so much behind."""
         return Looks((self.phase + by) % self.interval, self.interval)
+
+    def last(self, at: Seconds) -> Seconds:
+        """Return the last look up to an instant of the log, which is right to 0.01 s."""
+        at += _ROUNDED
+        return at - (at - self.phase) % self.interval
 
 
 def main_and_backfill(events: Sequence[Mapping[str, Any]]) -> tuple[Looks, Looks]:

@@ -25,7 +25,7 @@ from makeway_slurm.readers.limits import NAME as LIMITING
 from makeway_slurm.readers.priority import NAME
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.priority.database import Database
-from makeway_slurm.recordings.priority.exits import cleaning_times, exit_times
+from makeway_slurm.recordings.priority.exits import COMPLETING, cleaning_times, exit_times
 from makeway_slurm.recordings.priority.looks import main_and_backfill
 from makeway_slurm.recordings.priority.recording import Recording
 from makeway_slurm.recordings.priority.reserving import is_about, reservations
@@ -46,8 +46,6 @@ _MARK = re.compile(r"<([^<>]+)>")
 _LATER = re.compile(r"[+-]\d+")
 _ACTION_DELAY = 0.05
 _REQUEUE_DELAY = 6.0
-_COMPLETING = 0.02
-"""From the end of a job until its nodes are clean: whoever waits is looked at in the next look after that."""
 _SWEEP: Seconds = 30.0
 """From one look at the limits of running jobs to the next."""
 _USUAL_SWEEP: Seconds = 25.7
@@ -175,7 +173,7 @@ def _clocks(recording: Recording) -> dict[str, float | bool]:
         "limit_phase": _sweep(recording),
         "min_kill_delay": 0.0,
         "requeue_delay": _REQUEUE_DELAY,
-        "completing_time": _COMPLETING,
+        "completing_time": COMPLETING,
         "suspend_grace_time": 0.0,
         "second_phase": 0.0,
         "counts_seconds": True,
@@ -227,9 +225,11 @@ def _jobs(recording: Recording, database: Database, ids: dict[str, str], source:
     for number, (_, entry) in enumerate(entries, 1):
         name = str(entry["name"])
         ids[name] = str(number)
-        late = exits.get(name, usual)
-        specs = _specs(recording, database, entry, number, ids, source, late)
-        found += [_leaving(spec, cleaning.get(spec.name or "")) for spec in specs]
+        for spec in _specs(recording, database, entry, number, ids, source):
+            label = spec.name or ""
+            late = exits.get(label, usual)
+            lasting = attrs.evolve(spec, run_time=(spec.run_time or 0.0) + late)
+            found.append(_leaving(lasting, cleaning.get(label)))
     return found
 
 
@@ -240,7 +240,6 @@ def _specs(
     number: int,
     ids: Mapping[str, str],
     source: str,
-    exit_time: Seconds,
 ) -> list[JobSpec]:
     name, at = str(entry["name"]), float(entry["at"])
     seen = recording.jobs.get(name)
@@ -255,7 +254,7 @@ def _specs(
             group=user,
             account=database.home(user),
             submit_at=submitted,
-            run_time=float(entry.get("runtime", 10.0)) + exit_time,
+            run_time=float(entry.get("runtime", 10.0)),
             source=source,
         )
     except ValueError as error:
