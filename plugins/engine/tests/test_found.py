@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import pytest
 
-from makeway.model import JobSpec, JobState
+from makeway.hookspecs import hookimpl
+from makeway.model import ClusterView, Job, JobSpec, JobState
 from makeway_engine import engine
 from makeway_testing import cluster, one_node, replay_table, tiers, timeline
 
@@ -331,3 +333,35 @@ def test_a_job_of_two_partitions_that_is_stopped_as_it_starts() -> None:
         },
     )
     assert {run.state(job) for job in ("j9", "j10")} == {JobState.COMPLETED}
+
+
+def test_an_order_that_a_start_changes_counts_at_the_next_look() -> None:
+    """Users who have nobody at work come first: once a1 runs, b goes before a2, which had held it up."""
+
+    class IdleUsersFirst:
+        @hookimpl
+        def makeway_queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+            busy = {job.spec.user for job in view.active}
+            return sorted(pending, key=lambda job: job.spec.user in busy)
+
+    run = replay_table(
+        """
+        job  user  submit  nodes  run_time
+        a1   a          0      1        60
+        a2   a          0      2        10
+        b    b          0      1        10
+        """,
+        cluster=cluster(2, cpus=1),
+        config={
+            "scheduler": "builtin",
+            "plugins": "test/idle_users_first",
+            "clockwork": {
+                "sched_interval": 10.0,
+                "pass_on_submit": False,
+                "pass_on_completion": False,
+                "pass_on_own_end": False,
+            },
+        },
+        plugins={"test/idle_users_first": IdleUsersFirst()},
+    )
+    assert [run.starts(job) for job in ("a1", "b", "a2")] == [(0.0,), (10.0,), (60.0,)]

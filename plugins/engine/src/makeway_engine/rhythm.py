@@ -161,7 +161,9 @@ class Rhythm:
             state = self._state()
             self._pass(max(depth, 1), backfill=False)
             if on_grid:
-                self._soon = self._soon_by_clock = False
+                # Those that wait may stand in another order since somebody started: that counts at the next look.
+                self._soon = self._schedulers.attempts.moves_by_starts and self._ledger.version != state[0]
+                self._soon_by_clock = False
                 self._grid_pass_at = now
             self._submit_pass_at = None
             if not by_clock or self._state() != state or self._waits_otherwise():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from makeway.clockwork import Clockwork
+from makeway.job_table import JobTable
 from makeway.licences import LICENCES
 from makeway.model import (
     NOTHING,
@@ -28,7 +29,6 @@ from makeway.model import (
     Signal,
 )
 from makeway.preemption import PreemptionTable
-from makeway_slurm.job_table import JobTable
 
 NODE_CAP = 65535
 """Most nodes that count in the order key (section 2.1)."""

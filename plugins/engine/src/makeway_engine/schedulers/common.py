@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from makeway.job_table import JobTable
 from makeway.model import Job, JobState, Partition
 from makeway.registry import Policies
 from makeway_engine.entries import Entry, Key
@@ -41,6 +42,7 @@ class Attempts:
         self.het = het
         het.in_order = self.in_order
         self.raw = raw
+        self._table = ledger.book(JobTable) if raw else None
         self.again = True
         """Whether the answers of policies may have changed by time alone."""
         self._orders = policies.implements("makeway_queue_order")
@@ -58,14 +60,22 @@ class Attempts:
         """Whether a plugin orders the queue anew for each pass."""
         return self._orders and not self.queue.ranked
 
+    @property
+    def moves_by_starts(self) -> bool:
+        """Whether a start may change the order of those that wait."""
+        return self.custom_order or (self.raw and bool(self.queue.throttle))
+
     def ordered(self) -> list[Entry]:
         """Return the eligible entries, as the policy orders them; with suspended jobs that wait in the queue."""
         entries = self.queue.ordered()
         if self.turns and (stopped := self._transitions.waiting()):
             entries += [(self.queue.key_of(job, job.partition), job, job.partition) for job in stopped]
             entries.sort(key=place_of)
-        if self.raw:
-            return sorted(entries, key=lambda entry: (entry[1].index, turn_of(entry[1], entry[2])))
+        if self._table is not None:
+            place = self._table.place
+            return sorted(
+                entries, key=lambda entry: (place(entry[1]), entry[1].index, turn_of(entry[1], entry[2]))
+            )
         return self.in_order(entries)
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:

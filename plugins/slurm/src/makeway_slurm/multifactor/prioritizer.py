@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, cast
 
+from makeway.job_table import JobTable
 from makeway.model import ClusterView, Job, Seconds
 from makeway.priorities import Occasion, Priority
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association
 from makeway_slurm.accounts.usage import UsageBook
-from makeway_slurm.job_table import JobTable
 from makeway_slurm.multifactor.accrual import Accrual
 from makeway_slurm.multifactor.classic import Classic
 from makeway_slurm.multifactor.factors import Weigher, total

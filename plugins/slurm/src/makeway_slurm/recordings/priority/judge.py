@@ -183,14 +183,17 @@ class _Reasons:
     def look(self, engine: Engine) -> None:
         now = engine.ledger.now
         pending = engine.ledger.pending
-        # All tasks of an array that have not started share one record, and so one reason (spec 8 no. 3).
-        of_array = {each.spec.array_id: each.reason for each in pending if each.reason != WAITS}
+        # All tasks of an array that have not started share one record, and so the reason of the first (spec 8 no. 3).
+        of_array: dict[str | None, str] = {}
+        for job in pending:
+            if not job.starts and job.reason != WAITS:
+                of_array.setdefault(job.spec.array_id, job.reason)
         present: set[str] = set()
         for job in pending:
             present.add(job.id)
             reason = job.reason
-            if reason == WAITS:
-                reason = of_array.get(job.spec.array_id, WAITS)
+            if job.spec.array_id is not None and (reason == WAITS or not job.starts):
+                reason = of_array.get(job.spec.array_id, reason)
             before = self.since.get(job.id)
             if before is None or before[1] != reason:
                 self._end(job.id, now)

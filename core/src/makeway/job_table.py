@@ -1,4 +1,4 @@
-"""Know where Slurm's job table has the records of arrays (slurm-priority-and-limits 8 no. 3).
+"""Know where the job table has the records of arrays (slurm-priority-and-limits 8 no. 3).
 
 Tasks that wait share a record. The first of them that starts has that record from then on, and those that are left get
 a new one, behind all that there are (recorded: preempt_array_order).

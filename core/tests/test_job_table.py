@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from makeway.job_table import JobTable
 from makeway.model import ClusterView, Job
-from makeway_slurm.job_table import JobTable
 from makeway_testing import builders
 
 VIEW = cast(ClusterView, None)
