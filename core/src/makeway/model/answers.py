@@ -50,7 +50,10 @@ class Blocked:
     reserves: bool = False
     """A limit only: True if backfill keeps nodes for the job from now on, though the limit is in the way."""
     retry_after: Seconds = 0.0
-    """With `reserves`: if there is room at once, backfill keeps nodes from so many seconds later on."""
+    """With `reserves`: if there is room at once, backfill keeps nodes from so many seconds later on.
+
+    If promises of nodes that it may use come first, it keeps them from when the first of these is over. 0: from now on.
+    """
     qos: str = ""
     """With `reserves`: the QOS whose limit it is. Backfill plans later jobs of that QOS no earlier than this one."""
     holds_up: bool = False

@@ -105,6 +105,26 @@ class Plan:
         at = bisect.bisect_right(self.begins, start)
         return self.begins[at] if at < len(self.begins) else None
 
+    def next_return(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
+        """Return the first instant after `start` at which a promise of some of `nodes` is over; None: none is seen.
+
+        Seen are the records until `end` and the one behind them; those that follow each other with the same nodes are
+        one (recorded: limit_stop_retry and limit_stop_retry_time).
+        """
+        begins, free = self.begins, self.free
+        at = max(0, bisect.bisect_right(begins, start) - 1)
+        while True:
+            after = at + 1
+            while after < len(free) and free[after] == free[at]:
+                after += 1
+            if after == len(free):
+                return None
+            if free[after] & ~free[at] & nodes:
+                return begins[after]
+            if begins[at] > end + _TINY:
+                return None
+            at = after
+
     def begin_before(self, instant: Seconds) -> Seconds:
         """Return the last begin of a record before an instant, or the first of all; of infinity that itself."""
         if math.isinf(instant):

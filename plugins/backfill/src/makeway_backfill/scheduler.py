@@ -14,7 +14,7 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
-from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
+from makeway.model import Blocked, Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.partition_bounds import BOUNDS
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
@@ -73,6 +73,8 @@ class Backfill:
         after the other, since the state of such nodes changes each time. False where nobody asks."""
         self._held_back: dict[str, Seconds] = {}
         """By the name of a QOS: no job of it may start before, since one of it waits for a limit (this pass)."""
+        self._last_array: tuple[tuple[str, int] | None, Seconds] = None, 0.0
+        """Array and partition of the last job that was asked for, and before when it may not start."""
         self._stood_back: dict[tuple[str, int], Job] = {}
         """The first task of each array, by partition, whose nodes are still being left (this pass).
 
@@ -107,6 +109,7 @@ class Backfill:
         self._het.begin()
         self.expected.clear()
         self._held_back.clear()
+        self._last_array = None, 0.0
         self._stood_back.clear()
         self._tasks_planned.clear()
         ledger.searches = 0
@@ -212,7 +215,8 @@ class Backfill:
                 outcome = self.try_start(Question(job, partition, found[2]))
                 if outcome in (Outcome.STARTED, Outcome.PREEMPTING):
                     return outcome is Outcome.STARTED
-            found = self.earliest(job, partition, around, length, self._ledger.now + limit.retry_after)
+            if limit.retry_after:
+                found = self._after_limit(job, partition, around, length, found[1], limit)
             held_back = limit.qos
         reason = self._placer.prober.kept_by_windows(job)
         if reason:
@@ -223,10 +227,38 @@ class Backfill:
         if not unreserved:
             self.promise(job, plan, at, length, forecast.nodes)
             if held_back:
-                self._held_back[held_back] = max(at, self._held_back.get(held_back, 0.0))
-            if self._beyond_array_limit and limit is None and job.spec.array_limit is not None:
-                self._plan_for_others_of(job, partition, plan)
+                self._hold_back(held_back, at)
+            if self._beyond_array_limit and job.spec.array_limit is not None:
+                self._plan_for_others_of(job, partition, plan, limit)
         return False
+
+    def _hold_back(self, qos: str, at: Seconds) -> None:
+        """Let jobs of a QOS start no earlier than one before them that its limit keeps out."""
+        self._held_back[qos] = max(at, self._held_back.get(qos, 0.0))
+
+    def _after_limit(
+        self,
+        job: Job,
+        partition: Partition,
+        plan: Plan,
+        length: Seconds,
+        chosen: Forecast,
+        limit: Blocked,
+    ) -> tuple[Seconds, Forecast, NodeBits] | None:
+        """Find when and where nodes are kept for a job that could start now, but for a limit.
+
+        That is where it would have started, once the first promise on nodes of its partition is over; without one,
+        after the time that the limit says (recorded: limit_stop_retry and limit_stop_retry_time).
+
+        :param chosen: where it would start now.
+        """
+        now = self._ledger.now
+        at = plan.next_return(now, now + length, partition.nodes & self._ledger.up)
+        if at is None:
+            at = now + limit.retry_after
+        if plan.collides(at, at + length, chosen.nodes) is None:
+            return at, chosen, chosen.nodes
+        return self.earliest(job, partition, plan, length, at)
 
     def _plans_by_array(self) -> bool:
         """Whether it matters of which array a job is a task."""
@@ -235,19 +267,27 @@ class Backfill:
             self._beyond_array_limit and throttle.holds_back
         )
 
-    def _plan_for_others_of(self, job: Job, partition: Partition, plan: Plan) -> None:
-        """Keep nodes for the tasks that wait for others of their array (`backfill_plans_beyond_array_limit`)."""
+    def _plan_for_others_of(self, job: Job, partition: Partition, plan: Plan, limit: Blocked | None) -> None:
+        """Keep nodes for the tasks that wait for others of their array (`backfill_plans_beyond_array_limit`).
+
+        :param limit: what keeps them all out; None: nothing but their array.
+        """
         for task in self._attempts.queue.throttle.behind(job):
             if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
                 return
             own = task.partition
             enter(task, partition)
             length = self.length(task)
-            found = self.earliest(task, partition, self.around(task, plan, length), length)
+            around = self.around(task, plan, length)
+            found = self.earliest(task, partition, around, length)
+            if found is not None and found[0] <= self._ledger.now and limit is not None and limit.retry_after:
+                found = self._after_limit(task, partition, around, length, found[1], limit)
             enter(task, own)
             if found is None or found[0] <= self._ledger.now:
                 return
             self.promise(task, plan, found[0], length, found[1].nodes)
+            if limit is not None and limit.qos:
+                self._hold_back(limit.qos, found[0])
 
     def _idle_now(self, job: Job, partition: Partition, plan: Plan) -> NodeBits:
         """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""
@@ -260,13 +300,16 @@ class Backfill:
         """Return before when a job may not start since one before it waits for a limit of the same QOS.
 
         Recorded: limit_stop_qos and limit_stop_never; those behind a limit of an association are free to start
-        (limit_stop_account).
+        (limit_stop_account). Tasks of an array that have not started do not hold each other back (limit_stop_retry).
         """
         held_back = self._held_back
-        if not held_back:
-            return 0.0
         names = (job.qos.name if job.qos is not None else "", partition.qos or "")
-        return max(held_back.get(name, 0.0) for name in names)
+        array = (
+            (job.spec.array_id, partition.index) if job.spec.array_id is not None and not job.starts else None
+        )
+        if array is None or array != self._last_array[0]:
+            self._last_array = array, max(held_back.get(name, 0.0) for name in names)
+        return self._last_array[1]
 
     def _passes_for_a_minute(self, job: Job) -> bool:
         """Whether no limit keeps a job out that is tried with a time limit of one minute (recorded: noreserve_minutes).
