@@ -254,6 +254,25 @@ class Asker:
 
         return checked
 
+    def truth_of(self, plugin: str, hook: str, function: Callable[[Job], Any]) -> Callable[[Job], bool]:
+        """Return what asks `function`, as `asked_beside` does, for True or False about one job after the other."""
+        answered = self._answered
+
+        def checked(job: Job) -> bool:
+            answered[hook] = plugin
+            try:
+                found: object = function(job)
+            except MakewayError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise self.blame(hook, job, error) from error
+            if found is True or found is False:
+                return found
+            text = f"its function returned {shown(found)}; allowed: True or False"
+            raise self.fault(hook, job, text)
+
+        return checked
+
     def listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
         """Return an answer as a list.
 

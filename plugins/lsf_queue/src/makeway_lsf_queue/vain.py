@@ -45,13 +45,17 @@ def in_vain(view: ClusterView) -> Callable[[Job], str | Standing | None] | None:
 def turned(view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
     """Return what says which of these reasons no longer stand, or stand again."""
     glance = _glance(site_of(view), view)
-    return lambda: None if glance is None else glance.turned()
+    return _never if glance is None else glance.turned
 
 
 def idle(view: ClusterView) -> Callable[[Job], Standing | None] | None:
     """Return what says for how long a job would be tried in vain, whatever the reason; None: as `in_vain`."""
     glance = _glance(site_of(view), view)
     return None if glance is None else glance.idle
+
+
+def _never() -> None:
+    """Return what is said of reasons that stand for no longer than a moment."""
 
 
 def _glance(site: Site, view: ClusterView) -> _Glance | None:
