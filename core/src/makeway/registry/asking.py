@@ -55,7 +55,7 @@ class Call:
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
-        given = [arguments[name] for name in self.positional]
+        given = map(arguments.__getitem__, self.positional)
         if self.named:
             return self.function(*given, **{name: arguments[name] for name in self.named})
         return self.function(*given)

@@ -158,7 +158,7 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
         said: object = asker.asked_beside(plugin, hook, None, found)
         if said is None:
             return None
-        if isinstance(said, list | tuple) and all(isinstance(each, Standing) for each in said):
+        if isinstance(said, list | tuple) and set(map(type, said)) <= _STANDING:
             return said
         text = f"is marked with `turned`, which said {shown(said)}; allowed: a list of Standing, or None"
         raise asker.fault(hook, None, text)
@@ -166,6 +166,7 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
     return turned
 
 
+_STANDING = {Standing}
 _BEFORE_THE_RUN = frozenset(
     ("makeway_settings", "makeway_dialect", "makeway_check", "makeway_selector", "makeway_displaces_by")
 )

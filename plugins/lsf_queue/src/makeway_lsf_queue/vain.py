@@ -156,12 +156,13 @@ class _Glance:
             return None
         if said.idle is not None and said.idle.stands:
             return said.idle
-        for gate in said.lasting:
-            if gate.version != gate.bound.cell.version:
-                self._bring(gate)
-            if gate.state[2]:
-                said.idle = self._shut(gate, gate.bound.limit.reason)
-                return said.idle
+        if said.request.first() is not None:  # else none of these keeps it out either
+            for gate in said.lasting:
+                if gate.version != gate.bound.cell.version:
+                    self._bring(gate)
+                if gate.state[2]:
+                    said.idle = self._shut(gate, gate.bound.limit.reason)
+                    return said.idle
         if said.never_lacks:
             return None
         hosts = said.hosts
@@ -214,7 +215,7 @@ class _Glance:
                 continue
             if (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
-            if not hosts.is_watched:
+            if hosts.shut is None and not hosts.watchers:
                 self._watched.remove(hosts)
         for targets in self._targets.values():
             if targets.watchers and (there := targets.look(survey, view)) != targets.state:
