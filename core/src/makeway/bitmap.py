@@ -77,8 +77,10 @@ def highest(bits: NodeBits) -> int:
 def indices(bits: NodeBits) -> list[int]:
     """Return the indices in `bits`, ascending."""
     low = bits & -bits
+    if low == bits:
+        return [bits.bit_length() - 1] if bits else []
     if not bits & (bits + low):  # adding one to a run empties it: there is no other
-        return list(range(low.bit_length() - 1, bits.bit_length())) if bits else []
+        return list(range(low.bit_length() - 1, bits.bit_length()))
     if bits.bit_count() <= 16:
         found = []
         while bits:

@@ -55,7 +55,7 @@ class Call:
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
-        given = [arguments[name] for name in self.positional]
+        given = map(arguments.__getitem__, self.positional)
         if self.named:
             return self.function(*given, **{name: arguments[name] for name in self.named})
         return self.function(*given)
@@ -250,6 +250,25 @@ class Asker:
             if found is None or type(found) is int:
                 return found
             text = f"its function returned {shown(found)}; allowed: a whole number or None"
+            raise self.fault(hook, job, text)
+
+        return checked
+
+    def truth_of(self, plugin: str, hook: str, function: Callable[[Job], Any]) -> Callable[[Job], bool]:
+        """Return what asks `function`, as `asked_beside` does, for True or False about one job after the other."""
+        answered = self._answered
+
+        def checked(job: Job) -> bool:
+            answered[hook] = plugin
+            try:
+                found: object = function(job)
+            except MakewayError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise self.blame(hook, job, error) from error
+            if found is True or found is False:
+                return found
+            text = f"its function returned {shown(found)}; allowed: True or False"
             raise self.fault(hook, job, text)
 
         return checked

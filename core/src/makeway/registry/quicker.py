@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -87,8 +88,17 @@ def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | No
             if not callable(found):
                 text = f"is marked with a function that returned {shown(found)}; allowed: a function of a job, or None"
                 raise asker.fault(hook, None, text)
-            tests.append(_checked(asker, call.plugin, hook, found))
-    return tests[0] if len(tests) == 1 else lambda job: all(test(job) for test in tests)
+            tests.append(asker.truth_of(call.plugin, hook, found))
+    return functools.reduce(_both, tests) if tests else _of_anybody
+
+
+def _both(one: Callable[[Job], bool], other: Callable[[Job], bool]) -> Callable[[Job], bool]:
+    """Return whether two tests hold."""
+    return lambda job: one(job) and other(job)
+
+
+def _of_anybody(job: Job) -> bool:
+    return True
 
 
 def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | Standing | None]:
@@ -148,7 +158,7 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
         said: object = asker.asked_beside(plugin, hook, None, found)
         if said is None:
             return None
-        if isinstance(said, list | tuple) and all(isinstance(each, Standing) for each in said):
+        if isinstance(said, list | tuple) and set(map(type, said)) <= _STANDING:
             return said
         text = f"is marked with `turned`, which said {shown(said)}; allowed: a list of Standing, or None"
         raise asker.fault(hook, None, text)
@@ -156,6 +166,7 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
     return turned
 
 
+_STANDING = {Standing}
 _BEFORE_THE_RUN = frozenset(
     ("makeway_settings", "makeway_dialect", "makeway_check", "makeway_selector", "makeway_displaces_by")
 )
@@ -264,7 +275,7 @@ def taken_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | None:
         found = _sure(asker, call, hook, view)
         if found is None:
             return None
-        known.append(_checked(asker, call.plugin, hook, found))
+        known.append(asker.truth_of(call.plugin, hook, found))
     return known[0] if len(known) == 1 else lambda job: all(each(job) for each in known)
 
 
@@ -320,17 +331,6 @@ def at_once_of(asker: Asker, view: ClusterView) -> Callable[[Job, Callable[..., 
         return asker.asked_beside(plugin, hook, job, found, job, begin)
 
     return known
-
-
-def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
-    def checked(job: Job) -> bool:
-        found: object = asker.asked_beside(plugin, hook, job, holds, job)
-        if not isinstance(found, bool):
-            text = f"its function returned {shown(found)}; allowed: True or False"
-            raise asker.fault(hook, job, text)
-        return found
-
-    return checked
 
 
 __all__ = [

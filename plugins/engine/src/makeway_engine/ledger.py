@@ -183,7 +183,7 @@ class Ledger:
     @property
     def heterogeneous(self) -> bool:
         """Whether there is any heterogeneous job."""
-        return bool(self._components)
+        return bool(self._components.parts)
 
     @property
     def held(self) -> NodeBits:

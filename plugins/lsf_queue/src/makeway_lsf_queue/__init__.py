@@ -123,8 +123,10 @@ def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
 @by_request(alike)
 def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
     """Close hosts that are full by a limit, reserved, or have just been given a job."""
-    full = admission.full_hosts(job, view) | pacing.closed(site_of(view), job, view)
-    return full | reserve.kept_from(job, before, view, now)
+    site, closed = site_of(view), admission.full_hosts(job, view)
+    if site.paces:
+        closed |= pacing.closed(site, job, view)
+    return closed | reserve.kept_from(job, before, view, now) if site.anybody_reserves else closed
 
 
 @hookimpl

@@ -39,11 +39,11 @@ class Bound:
 
     def lets_in(self) -> bool:
         """Whether a job has room under it."""
-        suspended = self.limit.suspended
-        if self.rows is None:
-            running, stopped = self.cell.total
-            return (running + stopped if suspended else running) + self.wanted <= self.bound
         rows = self.rows
+        if rows is None:
+            cell = self.cell
+            running, stopped = cell.total
+            return (running + stopped if cell.suspended else running) + self.wanted <= self.bound
         if self._witness < len(rows) and self.has_room(rows[self._witness]):
             return True
         for at, row in enumerate(rows):
@@ -198,7 +198,11 @@ class Request:
         """Return the first limit that keeps a job out; None: none does."""
         taken = self.version()
         if taken != self._taken:
-            self._first, self._taken = next((each for each in self.bounds if not each.lets_in()), None), taken
+            self._taken, self._first = taken, None
+            for bound in self.bounds:
+                if not bound.lets_in():
+                    self._first = bound
+                    break
         return self._first
 
 

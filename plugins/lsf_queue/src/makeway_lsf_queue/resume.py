@@ -206,10 +206,18 @@ class Arbiter:
     def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
         survey = self._survey(view)
         stopped = survey.stopped
-        waiting = sorted(self._awake(stopped, view, survey), key=self._order)
-        if not waiting:
+        awake = self._awake(stopped, view, survey)
+        pending = self._pending_hosts(view) if first and awake else {}
+        if pending:
+            queues = self._site.queues
+            awake = [
+                job
+                for job in awake
+                if not _is_wanted_above(queues[job.partition.name].priority, job.nodes, pending)
+            ]
+        if not awake:
             return
-        pending = self._pending_hosts(view) if first else {}
+        waiting = sorted(awake, key=self._order)
         highest = max(pending, default=0)
         everybody: Sequence[Job] = stopped.copy()
         order: dict[str, tuple[object, ...]] = {}
@@ -294,7 +302,7 @@ class Arbiter:
                 continue
             if other is not job and (order[other.id] if order else self._order(other)) > mine:
                 continue
-            if any(its & hosts for above, hosts in pending.items() if above > priority):
+            if _is_wanted_above(priority, its, pending):
                 return True
         return False
 
@@ -436,6 +444,11 @@ class Arbiter:
 
     def _suspended(self, view: ClusterView) -> Sequence[Job]:
         return survey_of(self._site, view).stopped
+
+
+def _is_wanted_above(priority: int, hosts: NodeBits, pending: Mapping[int, NodeBits]) -> bool:
+    """Whether jobs of a higher queue wait for any of some hosts; by the priorities of their queues."""
+    return any(above > priority and hosts & wanted for above, wanted in pending.items())
 
 
 def _note_stuck(job: Job, survey: Survey) -> None:

@@ -174,23 +174,30 @@ class Survey:
             self.futile.clear()
             self.named.clear()
 
-    def _look_at(self, news: News) -> tuple[NodeBits, NodeBits]:
-        """Look at jobs again; return their hosts, then and now, and of these those of whoever was or is suspended."""
+    def _look_at(self, news: News) -> tuple[NodeBits, NodeBits, NodeBits]:
+        """Look at jobs again; return their hosts, then and now.
+
+        Beside these, those of whoever was or is suspended, and those of whoever did anything else than start.
+        """
         seen = self.seen
         changed: NodeBits = 0
         stops: NodeBits = 0
+        freed: NodeBits = 0
         for job_id, job in news.items():
+            known = job_id in seen.hosts
             hosts, other = seen.look_at(job_id, job)
             changed |= hosts
             if other:
                 stops |= hosts
+            if known:
+                freed |= hosts
         self.used.forget_on(changed)
         seen.lasting_stale |= changed
         if seen.exclusive or self.exclusive:
             self.exclusive = 0
             for hosts in seen.exclusive.values():
                 self.exclusive |= hosts
-        return changed, stops
+        return changed, stops, freed
 
     def follow(self, version: int, news: News) -> None:
         """Be of the cluster as it is by now: what was found out stays where nobody came, went or was stopped.
@@ -204,27 +211,25 @@ class Survey:
             if kept_now:
                 kept_now.clear()
         self.not_at_once = self.closed_to = None
-        changed, stops = self._look_at(news)
+        changed, stops, freed = self._look_at(news)
         if self.held:
             self.held.difference_update(news)
         if stops:
             self.stopped_first = self._first_hosts()
             self.not_offered.clear()
             self.stopped_for.clear()
-        near: Sequence[Job] = ()
+        if self.stuck:
+            for job_id in news:
+                self.stuck.pop(job_id, None)
+            if freed:  # whoever starts takes slots, and stopping it again leaves no more than before
+                for job in self.suspended_on(freed):
+                    self.stuck.pop(job.id, None)
         covered = False
         for kept in self.kept.values():
             covered = covered or kept.covered
             kept.stale |= changed if kept.covered else stops
-        if self.stuck or covered:
-            near = self.suspended_on(changed)
-            if self.stuck:
-                for job_id in news:
-                    self.stuck.pop(job_id, None)
-                for job in near:
-                    self.stuck.pop(job.id, None)
         if covered:
-            for job in near:
+            for job in self.suspended_on(changed):
                 changed |= job.nodes  # whose slots these are may be another matter now
         for room in self.rooms:
             room.stale |= changed

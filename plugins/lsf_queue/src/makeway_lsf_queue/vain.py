@@ -45,13 +45,17 @@ def in_vain(view: ClusterView) -> Callable[[Job], str | Standing | None] | None:
 def turned(view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
     """Return what says which of these reasons no longer stand, or stand again."""
     glance = _glance(site_of(view), view)
-    return lambda: None if glance is None else glance.turned()
+    return _never if glance is None else glance.turned
 
 
 def idle(view: ClusterView) -> Callable[[Job], Standing | None] | None:
     """Return what says for how long a job would be tried in vain, whatever the reason; None: as `in_vain`."""
     glance = _glance(site_of(view), view)
     return None if glance is None else glance.idle
+
+
+def _never() -> None:
+    """Return what is said of reasons that stand for no longer than a moment."""
 
 
 def _glance(site: Site, view: ClusterView) -> _Glance | None:
@@ -152,12 +156,13 @@ class _Glance:
             return None
         if said.idle is not None and said.idle.stands:
             return said.idle
-        for gate in said.lasting:
-            if gate.version != gate.bound.cell.version:
-                self._bring(gate)
-            if gate.state[2]:
-                said.idle = self._shut(gate, gate.bound.limit.reason)
-                return said.idle
+        if said.request.first() is not None:  # else none of these keeps it out either
+            for gate in said.lasting:
+                if gate.version != gate.bound.cell.version:
+                    self._bring(gate)
+                if gate.state[2]:
+                    said.idle = self._shut(gate, gate.bound.limit.reason)
+                    return said.idle
         if said.never_lacks:
             return None
         hosts = said.hosts
@@ -210,7 +215,7 @@ class _Glance:
                 continue
             if (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
-            if not hosts.is_watched:
+            if hosts.shut is None and not hosts.watchers:
                 self._watched.remove(hosts)
         for targets in self._targets.values():
             if targets.watchers and (there := targets.look(survey, view)) != targets.state:

@@ -129,12 +129,18 @@ def _all_stopped(survey: Survey, preemptor: Job, view: ClusterView) -> Stopped:
     if _held_back(site, preemptor, view.now) is None:
         guard = Guard(site, preemptor, view, view.now)
         stopped = _stopped(survey, preemptor, guard, left_out, view, doubtful)
-    modes, plain = _modes(survey, stopped), survey.seen.plain
+    plain = survey.seen.plain
+    named, modes = tuple(stopped), _modes(survey, stopped)
+    pairs = tuple(zip(named, modes, strict=True))
+    for known in survey.stopped_for.values():
+        if known.pairs == pairs:  # the very tuple: selectors know it again
+            pairs = known.pairs
+            break
     lasts = not gaps.slots_kept(site, survey, view, preemptor.partition.name).covered
     return Stopped(
-        tuple(stopped),
+        named,
         modes,
-        tuple(zip(stopped, modes, strict=True)),
+        pairs,
         tuple(doubtful),
         frozenset(left_out),
         survey.version,

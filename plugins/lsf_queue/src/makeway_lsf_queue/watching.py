@@ -142,11 +142,6 @@ class Hosts:
         """Whether they lack slots and any is closed, as they stood when they were looked at last."""
         return bool(self.state and self.state[0] and self.state[1])
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody's answer rests on how they stand."""
-        return bool(self.watchers) or self.shut is not None
-
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
         """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way.
 

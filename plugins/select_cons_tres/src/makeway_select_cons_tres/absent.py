@@ -142,9 +142,10 @@ class AbsentBooks:
         whole, books = self._whole, self.books
         full, rowless, on = books.layout.full, whole._rowless, self._on
         busy, memory, marks, sharing = books.busy, books.memory, books.marks, books.sharing
-        for index in whole.parts.keys() - books.parts.keys():
-            books.parts[index] = whole.parts[index].copy()  # nobody is in there who was absent before
-            books._own_parts.add(index)
+        if len(books.parts) < len(whole.parts):
+            for index in whole.parts.keys() - books.parts.keys():
+                books.parts[index] = whole.parts[index].copy()  # nobody is in there who was absent before
+                books._own_parts.add(index)
         pairs = []
         for number, part in whole.parts.items():
             mine = books.parts[number].rows[0]

@@ -198,7 +198,8 @@ class Prober:
             return self._in_its_sets(job, nodes)
         found = self._in_its_sets(job, self.nodes_for(job, allowed & ~closed))
         if isinstance(found, Blocked):
-            found = attrs.evolve(found, never=False)  # the closed nodes may open again
+            if found.never:  # the closed nodes may open again
+                found = attrs.evolve(found, never=False)
             return self._by_windows(job, found) if self._windows else found
         return found
 
