@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +181,8 @@ def test_a_live_loop_reloads_between_turns(tmp_path: Path) -> None:
     live.step(1.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
     assert live.engine.ledger.jobs["low"].state is JobState.RUNNING
     journal.close()
-    again = Journal(tmp_path / "journal.db")
-    state = again.state()
+    with closing(Journal(tmp_path / "journal.db")) as again:
+        state = again.state()
     assert state is not None
     assert [(job.spec.id, job.state) for job in state.jobs] == [("low", JobState.RUNNING)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
 from makeway_app.replay import Options, replay
 from makeway_app.worlds.simulated import SimulatedWorld
 from makeway_engine.engine import Engine
-from makeway_live import journal_schema
+from makeway_live import journal_file, journal_schema
 from makeway_live.differences import differences
 from makeway_live.journal import Journal
 from makeway_live.journal_file import is_journal
@@ -102,6 +103,18 @@ class Daemon:
             self.step(self.now, events, crash if steps == crash_at else "")
 
 
+@pytest.fixture(autouse=True)
+def _journals_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what tests left open, as the end of their process would."""
+    with ExitStack() as stack:
+
+        def connect(path: Path, *, write: bool) -> sqlite3.Connection:
+            return stack.enter_context(closing(journal_file.connect(path, write=write)))
+
+        monkeypatch.setattr("makeway_live.journal.connect", connect)
+        yield
+
+
 def world_of(config: Config, specs: Sequence[JobSpec] = SPECS) -> SimulatedWorld:
     """Return the world in which the jobs run; it outlives daemons."""
     clockwork = Engine(config, Recorder(build_cluster(config)), Policies(config)).clockwork
@@ -115,7 +128,7 @@ def kill(daemon: Daemon) -> None:
 
 def ends(path: Path) -> dict[str, str]:
     """Return how each job ended, by the journal."""
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return dict(database.execute("SELECT id, state FROM jobs WHERE ended_at IS NOT NULL ORDER BY place"))
 
 
@@ -139,7 +152,7 @@ def test_a_run_survives_a_crash_at_any_step(tmp_path: Path, config: Config, cras
     daemon.journal.close()
     assert steps > 10
     assert ends(path) == {spec.id: "COMPLETED" for spec in SPECS}
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         serials = [row[0] for row in database.execute("SELECT serial FROM actions ORDER BY serial")]
         started = database.execute(
             "SELECT job, json_extract(action, '$.incarnation') FROM actions"
@@ -274,7 +287,7 @@ def test_a_journal_of_the_version_before_opens(tmp_path: Path) -> None:
     engine = recover(CONFIG, journal).engine
     assert [(job.id, job.nodes) for job in engine.ledger.active] == [("7", 0b10)]
     engine.step(35.0, [Finished("7", JobState.COMPLETED, cleaned=True, incarnation=1)])
-    with sqlite3.connect(journal.path) as database:
+    with closing(sqlite3.connect(journal.path)) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (journal_schema.VERSION,)
         assert database.execute("SELECT step, at FROM commands").fetchall() == [(1, 5.0)]
     journal.close()
@@ -291,7 +304,7 @@ def test_old_and_new_journals_have_the_same_tables(tmp_path: Path) -> None:
     Journal(tmp_path / "new.db").close()
 
     def columns(name: str) -> dict[str, set[str]]:
-        with sqlite3.connect(tmp_path / name) as database:
+        with closing(sqlite3.connect(tmp_path / name)) as database:
             tables = [
                 row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
             ]

@@ -199,19 +199,28 @@ class CrashingRun:
     def _recovered(self) -> Engine:
         """Return an engine that goes on where the file stands."""
         assert self._path is not None
-        if isinstance(self.journal.real, FileJournal):
-            self.journal.real._engine = None  # who is killed writes nothing down on leaving
-            self.journal.real.close()
+        self._close_journal()
         real = self.journal.real = FileJournal(self._path)
         return recover(
             self._config, real, Recorder(build_cluster(self._config), _unheard), self._plugins
         ).engine
 
+    def _close_journal(self) -> None:
+        if isinstance(self.journal.real, FileJournal):
+            self.journal.real._engine = None  # who is killed writes nothing down on leaving
+            self.journal.real.close()
+
     def run(self, after_turn: Callable[[Engine], None] | None = None) -> Outcome:
-        """Run until no job is left.
+        """Run until no job is left, and close the journal's file, if there is one.
 
         :raises AssertionError: something happened that may never happen, or it does not come to an end.
         """
+        try:
+            return self._run(after_turn)
+        finally:
+            self._close_journal()
+
+    def _run(self, after_turn: Callable[[Engine], None] | None) -> Outcome:
         crashes = 0
         for turn in range(MOST_TURNS):
             if self.live.over and not self.live.engine.ledger.jobs:
