@@ -245,10 +245,14 @@ class Submission:
         return bits, ""
 
     def _beyond(self, job: Job) -> str:
-        """Return which limit of its one partition a job is beyond, where that only makes it wait; empty: none."""
+        """Return which bound of its partition a job is beyond, where that only makes it wait; empty: none.
+
+        Of several partitions the last one has its say if a job is beyond all (recorded: part_bounds_of_all).
+        """
         partition = job.partition
         if len(job.partitions) > 1:
-            return ""
+            bounds = [beyond(job, each) for each in job.partitions]
+            return bounds[-1] if all(bounds) else ""
         over = beyond(job, partition)
         if over == NODES:
             return over

@@ -604,8 +604,9 @@ class Judge(Attendance):
     def time_limit(self, job: Job, view: ClusterView) -> Seconds | None:
         """Return the time limit that limits give a job without one; None: none does (6.3 no. 5).
 
-        A DefaultTime of its first partition goes before. MaxWall and GrpWall always give one. Those on minutes of a
-        TRES do so where DenyOnLimit would refuse the job: the least of limit / count. MaxTime bounds none of them.
+        A DefaultTime of its first partition goes before. MaxWall and GrpWall always give one, those of the first QOS or
+        association that has any (recorded: limit_time_of_which). Those on minutes of a TRES do so where DenyOnLimit
+        would refuse the job: the least of limit / count. MaxTime bounds none of them.
         """
         if job.partitions[0].default_time is not None:
             return None
@@ -613,10 +614,13 @@ class Judge(Attendance):
         denies = self._denies(places, named=job.spec.qos is not None)
         counts = self._requested(job, view) if denies else {}
         rules = self._rules.of(places)
-        found = [
-            rule.most if rule.kind in _OF_WALL else rule.most // counts[rule.name]
-            for rule in (*rules.before, *rules.after)
-            if rule.kind in _OF_WALL or (rule.kind in _OF_MINUTES and counts.get(rule.name))
+        listed = (*rules.before, *rules.after)
+        of_wall = [rule for rule in listed if rule.kind in _OF_WALL]
+        found = [rule.most for rule in of_wall if rule.whose == of_wall[0].whose]
+        found += [
+            rule.most // counts[rule.name]
+            for rule in listed
+            if rule.kind in _OF_MINUTES and counts.get(rule.name)
         ]
         return min(found) * 60.0 if found else None
 
