@@ -96,10 +96,22 @@ class Submission:
         if not self._keeps_out or job.reason not in self._untried:
             return
         limit = self._ledger.kept_out(job)
-        if limit is not None and limit.at_submission:
+        if limit is not None and limit.at_submission and not self._is_let_in_elsewhere(job):
             if limit.stays:
                 self._ledger.settled_reasons.add(limit.reason)
             self._ledger.wait_for(job, limit.reason)
+
+    def _is_let_in_elsewhere(self, job: Job) -> bool:
+        """Whether no limit keeps a job out of another one of its partitions (recorded: part_bars_qos_builtin)."""
+        try:
+            for partition in job.partitions[1:]:
+                enter(job, partition)
+                if self._ledger.kept_out(job) is None:
+                    return True
+            return False
+        finally:
+            if len(job.partitions) > 1:
+                enter(job, job.partitions[0])
 
     def move(self, job: Job, names: tuple[str, ...]) -> str:
         """Put a pending job that has no entries in the queue into other partitions.
