@@ -1,7 +1,7 @@
-"""Measure what fair share and limits cost: a log with three accounts of ten users each, beside the same without them.
+"""Measure what fair share and limits cost: a log with three accounts of ten users each, with and without either.
 
 Run ``python benchmarks/fair_share.py LOG [--jobs N] [--rounds N] [--scheduler easy] [--users 30] [--accounts 3]``; it
-prints CPU seconds of both, taken in turns, and the ratio of their medians.
+prints CPU seconds of the four replays, taken in turns, and ratios of their medians.
 """
 
 from __future__ import annotations
@@ -55,27 +55,35 @@ PLAIN = Config(
 )
 
 
-def accounts(users: int = USERS, count: int = ACCOUNTS) -> list[dict[str, str]]:
+def accounts(users: int = USERS, count: int = ACCOUNTS, *, limited: bool = True) -> list[dict[str, str]]:
     """Return the associations."""
     found: list[dict[str, str]] = []
+    limits = OF_ACCOUNT if limited else {}
     for at in range(count):
-        found.append({"Account": f"a{at}", "Share": str(at + 1), **OF_ACCOUNT})
-        found += [{"Account": f"a{at}", "User": f"u{user}", **OF_ACCOUNT} for user in range(at, users, count)]
+        found.append({"Account": f"a{at}", "Share": str(at + 1), **limits})
+        found += [{"Account": f"a{at}", "User": f"u{user}", **limits} for user in range(at, users, count)]
     return found
 
 
-def fair(plain: Config = PLAIN, users: int = USERS, count: int = ACCOUNTS) -> Config:
-    """Return the same cluster with priorities and limits."""
+def fair(
+    plain: Config = PLAIN,
+    users: int = USERS,
+    count: int = ACCOUNTS,
+    *,
+    shares: bool = True,
+    limited: bool = True,
+) -> Config:
+    """Return the same cluster with fair share, limits, or both."""
     weights = {"weight_fairshare": 10000, "weight_age": 1000, "weight_job_size": 100}
     policy = PolicyTable(
-        priority="priority/multifactor",
-        plugins=("limits/slurm",),
-        settings={"priority/multifactor": weights},
+        priority="priority/multifactor" if shares else "priority/basic",
+        plugins=("limits/slurm",) if limited else (),
+        settings={"priority/multifactor": weights} if shares else {},
     )
     return attrs.evolve(
         plain,
-        cluster=ClusterTable(attributes={"associations": accounts(users, count)}),
-        qos=(QosTable(name="normal", attributes=OF_QOS),),
+        cluster=ClusterTable(attributes={"associations": accounts(users, count, limited=limited)}),
+        qos=(QosTable(name="normal", attributes=OF_QOS if limited else {}),),
         policy=policy,
     )
 
@@ -109,11 +117,25 @@ def main() -> None:
     plain = attrs.evolve(PLAIN, scheduler=SchedulerTable(type=given.scheduler))
     jobs = list(open_workload(given.log, ReadOptions(config=PLAIN)).jobs)[: given.jobs]
     jobs = charged(jobs, given.users, given.accounts)
-    limited = fair(plain, given.users, given.accounts)
-    pairs = [(timed(plain, jobs), timed(limited, jobs)) for _ in range(given.rounds)]
-    without, with_limits = (statistics.median(each) for each in zip(*pairs, strict=True))
-    print(f"{len(jobs):,} jobs: {without:.2f} s without, {with_limits:.2f} s with fair share and limits")
-    print(f"ratio {with_limits / without:.2f}")
+    configs = {
+        "plain": plain,
+        "limits": fair(plain, given.users, given.accounts, shares=False),
+        "fair share": fair(plain, given.users, given.accounts, limited=False),
+        "both": fair(plain, given.users, given.accounts),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in configs}
+    for _ in range(given.rounds):
+        for name, config in configs.items():
+            taken[name].append(timed(config, jobs))
+    seconds = {name: statistics.median(each) for name, each in taken.items()}
+    print(f"{len(jobs):,} jobs: " + ", ".join(f"{name} {each:.2f} s" for name, each in seconds.items()))
+    for name, other in (
+        ("limits", "plain"),
+        ("both", "fair share"),
+        ("fair share", "plain"),
+        ("both", "plain"),
+    ):
+        print(f"{name} / {other}: {seconds[name] / seconds[other]:.2f}")
 
 
 if __name__ == "__main__":
