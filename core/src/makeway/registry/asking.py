@@ -237,38 +237,34 @@ class Asker:
         self, plugin: str, hook: str, function: Callable[[Job], Any]
     ) -> Callable[[Job], int | None]:
         """Return what asks `function`, as `asked_beside` does, for a whole number about one job after the other."""
-        answered = self._answered
-
-        def checked(job: Job) -> int | None:
-            answered[hook] = plugin
-            try:
-                found: object = function(job)
-            except MakewayError:
-                raise
-            except (Exception, SystemExit) as error:
-                raise self.blame(hook, job, error) from error
-            if found is None or type(found) is int:
-                return found
-            text = f"its function returned {shown(found)}; allowed: a whole number or None"
-            raise self.fault(hook, job, text)
-
-        return checked
+        return self._of_type(plugin, hook, function, frozenset((int, type(None))), "a whole number or None")
 
     def truth_of(self, plugin: str, hook: str, function: Callable[[Job], Any]) -> Callable[[Job], bool]:
         """Return what asks `function`, as `asked_beside` does, for True or False about one job after the other."""
+        return self._of_type(plugin, hook, function, frozenset((bool,)), "True or False")
+
+    def _of_type(
+        self,
+        plugin: str,
+        hook: str,
+        function: Callable[[Job], Any],
+        types: frozenset[type],
+        allowed: str,
+    ) -> Callable[[Job], Any]:
+        """Return what asks `function` for something of one of these very types about one job after the other."""
         answered = self._answered
 
-        def checked(job: Job) -> bool:
+        def checked(job: Job) -> Any:
             answered[hook] = plugin
             try:
-                found: object = function(job)
+                found = function(job)
             except MakewayError:
                 raise
             except (Exception, SystemExit) as error:
                 raise self.blame(hook, job, error) from error
-            if found is True or found is False:
+            if type(found) in types:
                 return found
-            text = f"its function returned {shown(found)}; allowed: True or False"
+            text = f"its function returned {shown(found)}; allowed: {allowed}"
             raise self.fault(hook, job, text)
 
         return checked
