@@ -17,4 +17,6 @@ done
 python -m pip install --quiet --upgrade "pip>=25.1"  # the first that knows --group
 # shellcheck disable=SC2086  # one word per project
 python -m pip install --quiet --group dev $projects
-python -m pytest -n 2 --dist loadgroup "$@"
+# Tests start hundreds of children: without bytecode each would compile everything anew.
+unset PYTHONDONTWRITEBYTECODE
+python -m pytest -n 2 --dist loadfile "$@"

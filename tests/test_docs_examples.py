@@ -323,7 +323,7 @@ class Walk:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options, str(folder)],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(folder / "src")},
+            env={**os.environ, "PYTHONPATH": str(folder / "src"), "MAKEWAY_PROFILE": "quick"},
             capture_output=True,
             text=True,
             check=False,

@@ -51,7 +51,6 @@ def page() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("fidelity")
 def test_the_page_is_current(generator: types.ModuleType, page: str) -> None:
     """Played anew, everything comes out as written; run docs/generate_fidelity.py if this fails."""
     runs = generator.play_all()

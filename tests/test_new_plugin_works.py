@@ -12,7 +12,7 @@ import pytest
 
 from makeway_testing.new_plugin import KINDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("new-plugin")]
+pytestmark = pytest.mark.slow
 
 EXAMPLES = "3"
 """Random runs per rule: that the rules hold is tested as plugins' authors test it, that they run is tested here."""
@@ -34,6 +34,7 @@ class Project:
             **os.environ,
             "PYTHONPATH": path,
             "MAKEWAY_EXAMPLES": EXAMPLES,
+            "MAKEWAY_PROFILE": "quick",
             "NO_COLOR": "1",
             "COLUMNS": "200",
         }
@@ -51,8 +52,8 @@ class Project:
     def install(self) -> list[str]:
         """Write and install it; return the commands that the user is told."""
         said = self.run(sys.executable, "-m", "makeway", "new-plugin", "mine", "--kind", self.kind)
-        pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", self._site)
-        self.run(*pip, self.root)
+        pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
+        self.run(*pip, "--target", self._site, self.root)
         return [line.strip() for line in said.partition("next:\n")[2].splitlines()]
 
 

@@ -59,7 +59,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        env={**os.environ, "MAKEWAY_EXAMPLES": "2"},
+        env={**os.environ, "MAKEWAY_EXAMPLES": "2", "MAKEWAY_PROFILE": "quick"},
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -24,7 +24,6 @@ Page = Any
 NAMES = ('</script><script>alert("x")</script>', 'o\'hara "the" <b>', "\N{GRINNING FACE} emoji", "مستخدم")
 """Names that a page might take for something else."""
 PageOf = Callable[[Mapping[str, Any]], Path]
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ import pytest
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 PATIENCE = 120.0
 """Seconds for the browser to start, and for an answer, on a busy machine."""
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 class Firefox:
