@@ -212,6 +212,8 @@ class Play:
             if j.get("user", "alice") != "root":
                 base.ensure_user(j.get("user", "alice"))
         time.sleep(base.SETTLE)
+        if "minute_phase" in scn:  # second 0 comes so many seconds past a full minute
+            time.sleep((scn["minute_phase"] - 1.0 - time.time()) % 60.0)
         # offset 0: half a second after a full second, so that whole-second clocks agree
         self.t0 = int(time.time()) + 1.0
         plan = [(j["at"], 0, i, self.submit, j) for i, j in enumerate(scn.get("job", []))]
@@ -270,7 +272,7 @@ class Play:
             if "refused" in rec:
                 jobs[name] = rec
         return {"format": FORMAT, "slurm_version": self.c.version, "scenario": self.scn,
-                "observed_seconds": self.off(time.time()), "jobs": jobs, "actions": self.actions,
+                "minute_phase": round(self.t0 % 60.0, 3), "observed_seconds": self.off(time.time()), "jobs": jobs, "actions": self.actions,
                 "tables": self.tables, "events": events}
 
 

@@ -91,6 +91,9 @@ class Clockwork:
     from the very instant."""
     counts_seconds: bool = False
     """Whether kill window, grace time and requeue delay count in the controller's whole seconds, too."""
+    minute_phase: Seconds = _delay(0.0)
+    """How many seconds past a full minute the wall clock stood at second 0: estimates that count in half minutes follow
+    it."""
     first_tick: Seconds | None = None
     """First wake-up of the timeslicer; None: one slice after the start."""
 

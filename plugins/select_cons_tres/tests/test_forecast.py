@@ -69,10 +69,38 @@ def test_easy_gets_the_first_instant(busy: Callable[..., Any], args: str, at: fl
     ],
 )
 def test_slurm_lets_jobs_end_in_batches(busy: Callable[..., Any], release: str, at: float) -> None:
-    """Jobs that end within 30 s of the first are one batch; the job takes n1 when both have ended."""
+    """Jobs that end up to 120 s are one batch; the job takes n1 when both have ended."""
     found = forecast(busy(scheduler="backfill", slurm_release=release), "-N1 -n2 -w n1")
     assert found is not None
     assert (found.at, found.nodes) == (at, 0b01)
+
+
+@pytest.mark.parametrize(
+    ("phase", "alone", "two"),
+    [
+        pytest.param(5, 145, 170, id="115 s is a half minute"),
+        pytest.param(14, 100, 226, id="106 s is one"),
+        pytest.param(15, 100, 170, id="105 s is one"),
+        pytest.param(20, 145, 170, id="100 s is one: the next counts"),
+    ],
+)
+def test_batches_begin_at_half_minutes_of_the_wall_clock(
+    stage: Callable[..., Any], phase: float, alone: float, two: float
+) -> None:
+    """All windows count from the first half minute after the first end: of 30 s, then 60, 120, 240 s."""
+    for args, second, at in (("-N1 -n4", 145.0, alone), ("-N2 -n8", 170.0, two)):
+        scene = stage(
+            cluster(3, **FOUR_CORES),
+            PLAIN,
+            scheduler="backfill",
+            slurm_release="22.05.8",
+            clockwork={"preset": "ideal", "minute_phase": phase},
+        )
+        for node, limit in enumerate((100.0, second, 226.0), 1):
+            scene.submit(f"on_{node}", f"-n4 -w n{node}", time_limit=limit)
+        found = forecast(scene, args)
+        assert found is not None
+        assert found.at == at
 
 
 def test_now_if_there_is_room(stage: Callable[..., Any]) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from makeway_slurm.recordings.priority.exits import cleaning_times, exit_times
 from makeway_slurm.recordings.priority.looks import main_and_backfill
-from makeway_slurm.recordings.priority.recording import Recording, Seen
+from makeway_slurm.recordings.priority.recording import Recording, Seen, Table
+from makeway_slurm.recordings.priority.wall_clock import minute_phase
 
 
 def events(what: str, *instants: float, job: str = "j") -> list[dict[str, Any]]:
@@ -121,3 +122,29 @@ def test_victims_leave_before_somebody_starts_there() -> None:
     (first, second) = cleaning_times(recording(told))["victim"]
     assert first == pytest.approx(0.29)
     assert second is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "row", "phase"),
+    [
+        pytest.param(17.0, {}, 17.0, id="it says so"),
+        pytest.param(None, {}, 49.0, id="11:00:59 is second 10"),
+        pytest.param(None, {"ST": "PD"}, 0.0, id="a start that is planned says nothing"),
+        pytest.param(None, {"START_TIME": "N/A"}, 0.0, id="no start"),
+    ],
+)
+def test_where_the_wall_clock_stood(stated: float | None, row: dict[str, str], phase: float) -> None:
+    """As a recording says, or as squeue shows a start that is known in seconds."""
+    shown = {"NAME": "j", "ST": "R", "START_TIME": "2026-11-22T11:00:59", **row}
+    recording = Recording(
+        slurm_version="22.05.8",
+        scenario={},
+        observed_seconds=20.0,
+        jobs={"j": Seen(last={"StartTime": 10})},
+        tables=(
+            Table(at=12.0, what="sprio", taken=12.1),
+            Table(at=15.0, what="squeue", taken=15.1, rows=(shown,)),
+        ),
+        minute_phase=stated,
+    )
+    assert minute_phase(recording) == phase

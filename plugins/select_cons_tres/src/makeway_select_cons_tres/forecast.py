@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
 from makeway.model import ClusterView, Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.attempt import ConsAttempt
@@ -19,7 +20,8 @@ from makeway_select_cons_tres.steps import Extra
 from makeway_select_cons_tres.watch import Watch, watch_for
 
 _FIRST_WINDOW: Seconds = 30.0
-_MOST_IN_BATCH = 200
+_HALF_MINUTE: Seconds = 30.0
+_TINY = 1e-6
 
 _Release = tuple[Seconds, int, Job]
 
@@ -70,7 +72,8 @@ def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]
 def _in_batches(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra | None) -> Forecast | None:
     """Test after each batch of jobs that end within a window; each window is twice as long as the last."""
     choice = attempt.kind.choices[-1]
-    for batch in _batches(releases, choice.among(attempt.nodes & attempt.kind.able)):
+    clockwork = attempt.view.settings(Clockwork)
+    for batch in _batches(releases, choice.among(attempt.nodes & attempt.kind.able), clockwork):
         attempt.remove_these([job for _, _, job in batch])
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
@@ -86,26 +89,46 @@ def _endless(view: ClusterView) -> Sequence[_Release]:
     return [(math.inf, job.index, job) for job in jobs]
 
 
-def _batches(releases: Sequence[_Release], nodes: NodeBits) -> Iterator[Sequence[_Release]]:
+def _batches(
+    releases: Sequence[_Release], nodes: NodeBits, clockwork: Clockwork
+) -> Iterator[Sequence[_Release]]:
     """Yield the jobs on `nodes` that are taken away together.
 
-    A batch is over when the very next job of all ends after its window. A job elsewhere closes no batch: the one
-    behind it comes along, however late it ends (recorded: backfill_estimate_jobs_elsewhere).
+    All windows begin at the first full half minute of the wall clock after the first of these jobs ends; those that
+    end before take part in the first window (recorded: backfill_estimate_half_minutes and
+    backfill_estimate_half_minutes_apart). A batch is over when the very next job of all ends after its window. A job
+    elsewhere closes no batch: the one behind it comes along, however late it ends (recorded:
+    backfill_estimate_jobs_elsewhere).
     """
-    window, until = _FIRST_WINDOW, 0.0
+    begin: Seconds | None = None
+    window = _FIRST_WINDOW
     batch: list[_Release] = []
     for release, following in itertools.zip_longest(releases, releases[1:]):
         if not release[2].nodes & nodes:
             continue
-        if not batch:
-            until = release[0] + window
+        if begin is None:
+            begin = _half_minute_after(release[0], clockwork)
         batch.append(release)
-        if following is None or following[0] > until or len(batch) >= _MOST_IN_BATCH:
+        if following is None:
+            break
+        over = clockwork.whole_second(following[0]) if following[0] < math.inf else math.inf
+        if over > begin + window + _TINY:
             yield batch
             batch = []
             window *= 2
+            while over > begin + window + _TINY:
+                window = math.inf if math.isinf(over) else 2 * window
     if batch:
         yield batch
+
+
+def _half_minute_after(at: Seconds, clockwork: Clockwork) -> Seconds:
+    """Return the first full half minute of the wall clock after the controller's second of `at`."""
+    if math.isinf(at):
+        return at
+    phase = clockwork.minute_phase
+    begun = math.floor((clockwork.whole_second(at) + phase) / _HALF_MINUTE + _TINY)
+    return (begun + 1) * _HALF_MINUTE - phase
 
 
 def _end_of(batch: Sequence[_Release], found: Found, attempt: ConsAttempt) -> Seconds:

@@ -73,6 +73,9 @@ class Recording:
     tables: tuple[Table, ...] = ()
     actions: tuple[Mapping[str, Any], ...] = ()
     events: tuple[Mapping[str, Any], ...] = ()
+    minute_phase: Seconds | None = None
+    """How many seconds past a full minute the wall clock stood at second 0; None: an older recording, that does not
+    say."""
     format: int = FORMAT
 
     @property

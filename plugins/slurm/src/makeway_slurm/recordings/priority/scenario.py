@@ -29,6 +29,7 @@ from makeway_slurm.recordings.priority.exits import COMPLETING, cleaning_times, 
 from makeway_slurm.recordings.priority.looks import main_and_backfill
 from makeway_slurm.recordings.priority.recording import Recording
 from makeway_slurm.recordings.priority.reserving import is_about, reservations
+from makeway_slurm.recordings.priority.wall_clock import minute_phase
 from makeway_slurm.recordings.site import scheduler_as_played
 from makeway_slurm.reservations.tables import ATTRIBUTE as RESERVATIONS
 
@@ -177,6 +178,7 @@ def _clocks(recording: Recording) -> dict[str, float | bool]:
         "suspend_grace_time": 0.0,
         "second_phase": 0.0,
         "counts_seconds": True,
+        "minute_phase": minute_phase(recording),
         "bf_window": 86400.0,
     }
 
