@@ -59,8 +59,8 @@ def test_a_promise_ends_in_its_second() -> None:
     plan = Plan(24.33, 1e6, bitmap.full(3), 1.0)
     plan.promise(305.33, 605.33, bitmap.of([2]))
     assert plan.begins == [24.33, 305, 605]
-    assert plan.collides(605.33, 905.33, bitmap.of([2])) is None
-    assert plan.collides(5.33, 305.33, bitmap.of([2])) is None
-    assert plan.collides(5.33, 306.0, bitmap.of([2])) == 605
+    assert plan.collides(605.33, 905.33, bitmap.of([2])) is False
+    assert plan.collides(5.33, 305.33, bitmap.of([2])) is False
+    assert plan.collides(5.33, 306.0, bitmap.of([2])) is True
     assert full_second(605.33) == 605
     assert full_second(math.inf) == math.inf

@@ -131,19 +131,16 @@ class Plan:
             return instant
         return self.begins[max(0, bisect.bisect_left(self.begins, instant) - 1)]
 
-    def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
-        """Return the end of the first record that lacks some of `nodes` in that time; None: none does.
-
-        Both instants are those of full seconds.
-        """
+    def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> bool:
+        """Whether some of `nodes` are promised to others in that time; both instants are those of full seconds."""
         start, end = full_second(start), full_second(end)
         begins, free = self.begins, self.free
         at = max(0, bisect.bisect_right(begins, start) - 1)
         while at < len(begins) and begins[at] < end:
             if nodes & ~free[at]:
-                return begins[at + 1] if at + 1 < len(begins) else math.inf
+                return True
             at += 1
-        return None
+        return False
 
     def promise(self, start: Seconds, end: Seconds, nodes: NodeBits) -> None:
         """Promise whole nodes, from `start` rounded down to `end` rounded up, both to full grains of the clock.

@@ -256,7 +256,7 @@ class Backfill:
         at = plan.next_return(now, now + length, partition.nodes & self._ledger.up)
         if at is None:
             at = now + limit.retry_after
-        if plan.collides(at, at + length, chosen.nodes) is None:
+        if not plan.collides(at, at + length, chosen.nodes):
             return at, chosen, chosen.nodes
         return self.earliest(job, partition, plan, length, at)
 
@@ -411,13 +411,12 @@ class Backfill:
             assert forecast is not None
             at = max(forecast.at, start)
             # Nodes that can be had at once are free for as long as the job runs.
-            blocked_until = None if at == start else plan.collides(at, at + length, forecast.nodes)
-            if blocked_until is None:
+            if at == start or not plan.collides(at, at + length, forecast.nodes):
                 found = at, forecast, nodes
                 break
             if passed is None:
                 passed = start
-            start = blocked_until
+            start = at  # there are nodes beside the promise, perhaps (recorded: backfill_promise_beside)
         if alike is not None:
             self._bounds.learn(*alike, length, start if passed is None else passed)
         return found
