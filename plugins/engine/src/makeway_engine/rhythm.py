@@ -190,9 +190,12 @@ class Rhythm:
                 self._backfill.run()
                 if self._watch is not None:
                     self._watch()
-                # Its own starts are news for its next plan.
-                self._backfill_wanted = self._ledger.version != before
+                # Its own starts are news for its next plan, and for the next look: others may have come to a limit.
+                self._backfill_wanted = started = self._ledger.version != before
                 self._after_pass()
+                if started:
+                    self._soon = True
+                    self._soon_by_clock = False
 
     def _waits_otherwise(self) -> bool:
         """Whether a job that became eligible by the clock waits for something else than resources."""
