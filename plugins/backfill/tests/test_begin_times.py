@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from makeway_testing import cluster, replay_table
+from makeway_testing import cluster, node, replay_table
 
 CLOCKS = {
     "sched_interval": 1.0,
@@ -71,7 +71,26 @@ def test_nodes_kept_for_a_higher_tier_are_news_each_second(wide: str, start: flo
                 "low": {"nodes": "n[1-3]", "priority_tier": 1},
                 "hi": {"nodes": "n[1-2]", "priority_tier": 2},
             },
-            "rules": {"begin_time_wakes_no_backfill": True},
+            "rules": {"begin_time_wakes_no_backfill": True, "reasons_are_news": True},
+        },
+    )
+    assert run.starts("b") == (start,)
+
+
+@pytest.mark.parametrize(("news", "start"), [(True, 9.25), (False, 10.25)])
+def test_a_job_that_waits_for_priority_is_news_each_second(news: bool, start: float) -> None:
+    """`i` waits behind `h` for n1 and n2, which are not idle; `b` could run on n3 from 9 on, behind both."""
+    run = replay_table(
+        "job  submit  nodes  run_time  time_limit  features  begin\n"
+        "w         0      2        20          20         a      -\n"
+        "h         1      2         5           5         a      -\n"
+        "i         1      2         5           5         a      -\n"
+        "b         3      1         4           4         -      9\n",
+        cluster=cluster([node("n[1-2]", features=["a"]), node("n3")]),
+        config={
+            "scheduler": "backfill",
+            "clockwork": CLOCKS,
+            "rules": {"begin_time_wakes_no_backfill": True, "reasons_are_news": news},
         },
     )
     assert run.starts("b") == (start,)

@@ -364,3 +364,40 @@ def test_one_after_another_on_one_node(scheduler: str) -> None:
         20  c  start
         30  c  complete
     """)
+
+
+@pytest.mark.parametrize(("news", "start"), [(True, 8.5), (False, 9.5)])
+def test_backfill_sees_an_exempt_time_end_while_each_look_is_news(news: bool, start: float) -> None:
+    """`i` waits behind `h`, who would need more than `low` leaves; `keep` is in nobody's reach, and ends at 14.
+
+    `low` is exempt until 8.25, and what it leaves is kept for `i` until the next look.
+    """
+    run = replay_table(
+        "job   partition  submit  nodes  run_time  time_limit\n"
+        "keep  safe            0      1        14          30\n"
+        "low   low             2      1        22          30\n"
+        "h     high            3      2         4          30\n"
+        "i     high            3      1         4           5\n",
+        cluster=cluster(2),
+        config={
+            "scheduler": "backfill",
+            "clockwork": {
+                "sched_interval": 1.0,
+                "sched_phase": 0.5,
+                "bf_interval": 1.0,
+                "bf_phase": 0.25,
+                "pass_on_submit": False,
+                "pass_on_completion": False,
+            },
+            "rules": {"reasons_are_news": news},
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": "cancel",
+            "exempt_time": 6.0,
+            "partitions": {
+                "safe": {"priority_tier": 1, "preempt_mode": "off"},
+                "low": {"priority_tier": 1},
+                "high": {"priority_tier": 2},
+            },
+        },
+    )
+    assert run.starts("i") == (start,)

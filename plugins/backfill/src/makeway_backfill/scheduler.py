@@ -83,6 +83,8 @@ class Backfill:
         self._asked_of_idle = clockwork.sched_interval > 0 and attempts.ledger.rule(
             "begin_time_wakes_no_backfill"
         )
+        self._sees_time = clockwork.sched_interval > 0 and attempts.ledger.rule("reasons_are_news")
+        """Whether backfill may be the first to see that a victim is no longer exempt."""
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.implements("makeway_windows")
         policies = attempts.placer.policies
@@ -369,6 +371,8 @@ class Backfill:
         ledger = self._ledger
         placer = self._placer
         candidates = placer.order.candidates(job) if placer.preemption else Candidates()
+        if self._sees_time and candidates.ask_again_at is not None:
+            placer.making_way.remember(candidates.ask_again_at)
         removable = placer.policies.together(job, candidates)
         open_to_it = partition.nodes & ledger.up
         if job.spec.het_id is not None:

@@ -45,15 +45,17 @@ class MakingWay:
         if at > self._ledger.now:
             heapq.heappush(self.retries, at)
 
-    def next_retry(self, now: Seconds) -> Seconds | None:
+    def next_retry(self, now: Seconds, *, passed: bool = False) -> Seconds | None:
         """Return the next instant at which asking again may help; None: none is known.
+
+        :param passed: whether one that has passed stands until it is `due`.
 
         Jobs that can never start must not keep a replay going for ever: where nobody is active, and nothing has come
         of asking for a week, the longest time in which windows repeat, asking waits until something happens.
         """
         if self._is_in_vain(now):
             return None
-        while self.retries and self.retries[0] <= now - _TINY:
+        while not passed and self.retries and self.retries[0] <= now - _TINY:
             heapq.heappop(self.retries)
         return self.retries[0] if self.retries else None
 

@@ -14,10 +14,11 @@ from makeway_engine.ledger import Ledger, put
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers import Schedulers
-from makeway_engine.schedulers.strict import RESERVED
 from makeway_engine.transitions import Transitions
 
 _TINY = 1e-6
+_QUIET = frozenset(("Resources", "None", ""))
+"""Reasons that are no news for backfill."""
 
 
 class Rhythm:
@@ -79,6 +80,7 @@ class Rhythm:
         self._matured = False
         """Whether such jobs came in this step."""
         self._resources_are_no_news = self._looks_first and ledger.rule("resources_wake_no_backfill")
+        self._reasons_are_news = ledger.rule("reasons_are_news")
         self._soon_by_clock = False
         """Whether the next look is due for such jobs alone."""
         self._came: list[str] = []
@@ -94,9 +96,8 @@ class Rhythm:
         if self.periodic:
             self._pass_point = self._passing.reached(self._pass_wake(last) if waiting else None, now)
             if self._backfilling.interval:
-                self._backfill_point = self._backfilling.reached(
-                    self._backfilling.after(last) if waiting and self._backfill_wanted else None, now
-                )
+                asked = self._backfill_wake(last) if waiting else None
+                self._backfill_point = self._backfilling.reached(asked, now)
         if self._sweeping.interval:
             by_end = self._ledger.by_end
             wanted = [by_end[0][0]] if by_end else []
@@ -180,7 +181,7 @@ class Rhythm:
             self._backfill_wanted = True
         transitions.changed = False
         transitions.left_nodes = False
-        if self._backfill is not None and self._backfill_wanted:
+        if self._backfill is not None and (self._backfill_wanted or self._time_is_news()):
             interval = clockwork.bf_interval
             if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
@@ -196,6 +197,25 @@ class Rhythm:
                 if started:
                     self._soon = True
                     self._soon_by_clock = False
+
+    def _time_is_news(self) -> bool:
+        """Whether backfill is the first to see that asking again may help, since it makes one pass after the other."""
+        point, retries = self._backfill_point, self._making_way.retries
+        return point is not None and bool(retries) and retries[0] <= point + _TINY and self._goes_on()
+
+    def _goes_on(self) -> bool:
+        """Whether backfill makes one pass after the other: each look finds a job that does not wait for resources.
+
+        Slurm writes such a reason anew in each look, which counts as news even if it stays the same. Whoever has
+        not been looked at yet has none (recorded: backfill_reasons_are_news, backfill_begin_time_behind_another).
+        """
+        if not self._reasons_are_news:
+            return False
+        new = {job.id for _, job, _ in self._queue.arrivals}
+        return any(
+            job.reason not in _QUIET and job.id not in new and job.state is JobState.PENDING
+            for _, job, _ in self._queue.entries
+        )
 
     def _waits_otherwise(self) -> bool:
         """Whether a job that became eligible by the clock waits for something else than resources."""
@@ -261,19 +281,15 @@ class Rhythm:
         """Take note that jobs became eligible by the clock in this step.
 
         Backfill sees them by itself only as long as it makes one pass after the other: while it keeps idle nodes for
-        others, or each look says of a job that its nodes are out of reach (recorded: backfill_begin_time,
-        backfill_begin_time_idle_kept and backfill_begin_time_out_of_reach).
+        others, or each look is news (recorded: backfill_begin_time, backfill_begin_time_idle_kept and
+        backfill_begin_time_out_of_reach).
         """
-        if self._looks_first and not getattr(self._backfill, "keeps_idle", True) and not self._out_of_reach():
+        if self._looks_first and not getattr(self._backfill, "keeps_idle", True) and not self._goes_on():
             self._matured = True
             if self._resources_are_no_news:
                 self._came.extend(job.id for _, job, _ in self._queue.arrivals)
         else:
             self._transitions.changed = True
-
-    def _out_of_reach(self) -> bool:
-        """Whether a job waits whose nodes are kept for partitions of a higher tier."""
-        return any(job.reason == RESERVED for job in self._queue.waiting.values())
 
     def wake_up(self) -> None:
         """Let a pass be made in the next step."""
@@ -306,9 +322,7 @@ class Rhythm:
         """Return when a pass will be due if nothing happens until then; None: not at all."""
         if not self.periodic:
             return self._making_way.next_retry(now) if self._making_way.retries else None
-        wakes = [self._pass_wake(now), self._submit_pass_at]
-        if self._backfill is not None and self._backfill_wanted and self._backfilling.interval:
-            wakes.append(self._backfilling.after(now))
+        wakes = (self._pass_wake(now), self._submit_pass_at, self._backfill_wake(now))
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def _pass_wake(self, now: Seconds) -> Seconds | None:
@@ -316,10 +330,24 @@ class Rhythm:
         wakes = []
         if self._soon:
             wakes.append(self._passing.after(now))
-        retry = self._making_way.next_retry(now) if self._making_way.retries else None
+        retry = self._next_retry(now)
         if retry is not None:
             wakes.append(self._passing.first_from(retry, now))
         return min(wakes, default=None)
+
+    def _backfill_wake(self, now: Seconds) -> Seconds | None:
+        """Return the point of the grid at which backfill makes its next pass; None: at none."""
+        if self._backfill is None or not self._backfilling.interval:
+            return None
+        if self._backfill_wanted:
+            return self._backfilling.after(now)
+        retry = self._next_retry(now)
+        return self._backfilling.first_from(retry, now) if retry is not None and self._goes_on() else None
+
+    def _next_retry(self, now: Seconds) -> Seconds | None:
+        """Return from when on asking again may help; one that has passed stands until the next full pass."""
+        making_way = self._making_way
+        return making_way.next_retry(now, passed=bool(self._queue.waiting)) if making_way.retries else None
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

@@ -215,10 +215,16 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 5.3 no. 6",
     ),
     "begin_time_wakes_no_backfill": Rule(
-        "backfill makes no pass for a job whose begin time or requeue delay is over, unless it keeps idle nodes for "
-        "others, or nodes of a waiting job are kept for a higher tier; the main scheduler has to look at it first",
+        "backfill makes no pass for a job whose begin time or requeue delay is over, unless it makes one pass after "
+        "the other, as it does while it keeps idle nodes for others; the main scheduler has to look at it first",
         "1",
         section="slurm-gang-and-select 5.3",
+    ),
+    "reasons_are_news": Rule(
+        "while a job waits for something other than resources, backfill makes one pass after the other; so it sees at "
+        "its next pass that a begin time, an exempt time or a grace time is over",
+        "1",
+        section="slurm-gang-and-select 5.3, 5.4",
     ),
     "resources_wake_no_backfill": Rule(
         "a look of the main scheduler at jobs whose begin time or requeue delay is over wakes backfill only if one "
