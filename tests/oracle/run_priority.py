@@ -120,7 +120,8 @@ class Play:
         u = pwd.getpwnam(job.get("user", "alice"))
         env = dict(self.c.env, HOME="/", USER=u.pw_name, LOGNAME=u.pw_name)
         groups = [g.gr_gid for g in grp.getgrall() if u.pw_name in g.gr_mem]
-        script = f"#!/bin/bash\nexec sleep {job.get('runtime', 600)}\n"
+        trap = "trap '' TERM\n" if job.get("on_term") == "ignore" else ""
+        script = f"#!/bin/bash\n{trap}exec sleep {job.get('runtime', 600)}\n"
         t = time.time()
         r = subprocess.run(["sbatch", "--parsable", "-J", name, "-o", "/dev/null", "-D", "/tmp", *args], input=script,
                            env=env, text=True, capture_output=True, timeout=30, cwd="/tmp",

@@ -10,7 +10,7 @@ from makeway.config import Config, NodeTable, PartitionTable, build_cluster
 from makeway.model import Allocation, Job, JobSpec, JobState, SuspendedBy
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.worlds.events import Submitted
+from makeway.worlds.events import Command, Submitted
 from makeway_engine.deeds import Deeds
 from makeway_engine.engine import Engine
 from makeway_engine.queue import key_of, key_reserved_first
@@ -42,6 +42,21 @@ def test_without_memory_the_tasks_that_run_have_their_turn() -> None:
     throttle.take_over(jobs, None)
     assert throttle.hand_over() == {"7": ["7_1"]}
     assert not throttle.lets_in(jobs["7_2"])
+
+
+def test_a_task_that_is_killed_gives_up_its_turn_at_once() -> None:
+    """The next one starts on another node while the nodes of that one are left (recording array_next_while_cleaned)."""
+    config = Config(
+        node=(NodeTable(name="n[1-2]", cpus=1),), partition=(PartitionTable(name="main", default=True),)
+    )
+    run = Engine(config, Recorder(build_cluster(config)), Policies(config))
+    run.step(0.0, [Submitted(task(1)), Submitted(task(2))])
+    first, second = run.ledger.jobs.values()
+    run.step(5.0, [Command("cancel", "7_1")])
+    assert (first.state, second.state) == (JobState.COMPLETING, JobState.RUNNING)
+    throttle = Throttle()
+    throttle.take_over(run.ledger.jobs, None)
+    assert throttle.hand_over() == {"7": ["7_2"]}
 
 
 def test_with_memory_whoever_had_his_turn_has_it() -> None:

@@ -197,6 +197,8 @@ class Moves:
         self.ledger.release(job)
         self._leaving[job.id] = final
         self.changed = True
+        if job.spec.array_limit is not None:
+            self.queue.gave_up_turn(job, self.ledger.now)
 
     def _keep(self, job: Job) -> None:
         """Count the running time of an incarnation as work, save what it took to read a checkpoint."""

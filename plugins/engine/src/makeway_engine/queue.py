@@ -224,6 +224,10 @@ class Queue:
                 self._admit(job, now)
         return True
 
+    def gave_up_turn(self, job: Job, now: Seconds) -> None:
+        """A task of an array has ended or was killed: others have their turn while it leaves its nodes."""
+        self._next_tasks(job, now, ended=False)
+
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""
         freed = self._next_tasks(job, now, ended=True)

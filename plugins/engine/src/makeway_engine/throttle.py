@@ -10,13 +10,15 @@ from makeway.model import Job, JobState
 WAITS = "JobArrayTaskLimit"
 """Reason of a task that waits for others of its array."""
 
+_AT_WORK = (JobState.RUNNING, JobState.SUSPENDED)
 _Place = tuple[int, int]
 
 
 class Throttle:
     """Which tasks of each array are there, and which of them have their turn.
 
-    A task has its turn from when it may be tried until it has left its nodes. One that is requeued gives its turn up.
+    A task has its turn from when it may be tried until it ends or is killed: the next one may start while its nodes are
+    still being cleaned (recorded: array_next_while_cleaned).
     """
 
     def __init__(self) -> None:
@@ -114,7 +116,7 @@ class Throttle:
     def take_over(self, jobs: Mapping[str, Job], turns: Mapping[str, Sequence[str]] | None) -> None:
         """Go on with the tasks among `jobs`, all that have not ended.
 
-        :param turns: who has his turn; None: those that do not wait.
+        :param turns: who has his turn; None: those that run or are suspended.
         """
         for job in jobs.values():
             self.came(job)
@@ -122,7 +124,7 @@ class Throttle:
             if array_id is None or job.spec.array_limit is None:
                 continue
             inside = self._inside.setdefault(array_id, set())
-            if job.id in turns.get(array_id, ()) if turns is not None else job.state is not JobState.PENDING:
+            if job.id in turns.get(array_id, ()) if turns is not None else job.state in _AT_WORK:
                 inside.add(job.id)
             elif turns is not None and job.reason == WAITS:
                 self._waiting.setdefault(array_id, []).append((_place(job), job))

@@ -24,6 +24,7 @@ from makeway_slurm.readers.grammar import parse_conf
 from makeway_slurm.readers.limits import NAME as LIMITING
 from makeway_slurm.readers.priority import NAME
 from makeway_slurm.readers.sbatch_args import parse_sbatch
+from makeway_slurm.recordings.clocks import IGNORED_KILL
 from makeway_slurm.recordings.priority.database import Database
 from makeway_slurm.recordings.priority.exits import COMPLETING, cleaning_times, exit_times
 from makeway_slurm.recordings.priority.looks import main_and_backfill
@@ -172,7 +173,7 @@ def _clocks(recording: Recording) -> dict[str, float | bool]:
         "pass_on_own_end": False,
         "pass_on_completion": True,
         "limit_phase": _sweep(recording),
-        "min_kill_delay": 0.0,
+        "min_kill_delay": IGNORED_KILL,
         "requeue_delay": _REQUEUE_DELAY,
         "completing_time": COMPLETING,
         "suspend_grace_time": 0.0,
@@ -275,6 +276,7 @@ def _specs(
                 name=label,
                 qos=qos,
                 begin_at=begin,
+                on_term=str(entry.get("on_term", "default")),
                 attributes={**spec.attributes, "groups": groups, "array_size": len(specs)},
             )
         )
