@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-import attrs
-
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
@@ -23,10 +21,12 @@ from makeway_backfill.het import HetPlans
 from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding, full_second
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import enter, put
+from makeway_engine.ledger import enter
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 
+Found = tuple[Seconds, Forecast, NodeBits]
+"""When and where a job could start, and the nodes that it may choose from."""
 _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""
 _LEAP_AFTER = 3
@@ -217,8 +217,7 @@ class Backfill:
                 outcome = self.try_start(Question(job, partition, found[2]))
                 if outcome in (Outcome.STARTED, Outcome.PREEMPTING):
                     return outcome is Outcome.STARTED
-            if limit.retry_after:
-                found = self._after_limit(job, partition, around, length, found[1], limit)
+            found = self._put_off(job, partition, around, length, found, limit)
             held_back = limit.qos
         reason = self._placer.prober.kept_by_windows(job)
         if reason:
@@ -230,31 +229,34 @@ class Backfill:
             self.promise(job, plan, at, length, forecast.nodes)
             if held_back:
                 self._hold_back(held_back, at)
-            if self._beyond_array_limit and job.spec.array_limit is not None:
-                self._plan_for_others_of(job, partition, plan, limit)
+            self._plan_for_others_of(job, partition, plan, limit)
         return False
 
     def _hold_back(self, qos: str, at: Seconds) -> None:
         """Let jobs of a QOS start no earlier than one before them that its limit keeps out."""
         self._held_back[qos] = max(at, self._held_back.get(qos, 0.0))
 
-    def _after_limit(
+    def _put_off(
         self,
         job: Job,
         partition: Partition,
         plan: Plan,
         length: Seconds,
-        chosen: Forecast,
-        limit: Blocked,
-    ) -> tuple[Seconds, Forecast, NodeBits] | None:
-        """Find when and where nodes are kept for a job that could start now, but for a limit.
+        found: Found | None,
+        limit: Blocked | None,
+    ) -> Found | None:
+        """Return when and where nodes are kept for a job: as found, or later, if only a limit keeps it from starting.
 
         That is where it would have started, once the first promise on nodes of its partition is over; without one,
         after the time that the limit says (recorded: limit_stop_retry and limit_stop_retry_time).
 
-        :param chosen: where it would start now.
+        :param found: when and where it could start; None: not within the window.
+        :param limit: what keeps it out; None: nothing does.
         """
         now = self._ledger.now
+        if found is None or found[0] > now or limit is None or not limit.retry_after:
+            return found
+        chosen = found[1]
         at = plan.next_return(now, now + length, partition.nodes & self._ledger.up)
         if at is None:
             at = now + limit.retry_after
@@ -272,24 +274,37 @@ class Backfill:
     def _plan_for_others_of(self, job: Job, partition: Partition, plan: Plan, limit: Blocked | None) -> None:
         """Keep nodes for the tasks that wait for others of their array (`backfill_plans_beyond_array_limit`).
 
+        If the nodes of `job` are still being left, it starts where one of them could (recorded:
+        array_next_while_cleaned).
+
         :param limit: what keeps them all out; None: nothing but their array.
         """
+        array_id = job.spec.array_id
+        if not self._beyond_array_limit or array_id is None or job.spec.array_limit is None:
+            return
+        stands_back = self._stood_back.get((array_id, partition.index)) is job
         for task in self._attempts.queue.throttle.behind(job):
-            if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
+            if self._tasks_planned[array_id] >= self._clockwork.bf_max_job_array_resv:
                 return
             own = task.partition
             enter(task, partition)
             length = self.length(task)
             around = self.around(task, plan, length)
             found = self.earliest(task, partition, around, length)
-            if found is not None and found[0] <= self._ledger.now and limit is not None and limit.retry_after:
-                found = self._after_limit(task, partition, around, length, found[1], limit)
+            found = self._put_off(task, partition, around, length, found, limit)
             enter(task, own)
-            if found is None or found[0] <= self._ledger.now:
+            if found is None:
                 return
-            self.promise(task, plan, found[0], length, found[1].nodes)
+            at, forecast, nodes = found
+            if at <= self._ledger.now:
+                if not stands_back:
+                    return
+                if not forecast.nodes & self._ledger.completing:
+                    self.try_start(Question(job, partition, nodes))
+                    return
+            self.promise(task, plan, at, length, forecast.nodes)
             if limit is not None and limit.qos:
-                self._hold_back(limit.qos, found[0])
+                self._hold_back(limit.qos, at)
 
     def _idle_now(self, job: Job, partition: Partition, plan: Plan) -> NodeBits:
         """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""
@@ -318,14 +333,10 @@ class Backfill:
 
         It runs with its own limit all the same.
         """
-        spec, given = job.spec, job.time_limit
+        given = job.time_limit
         if not self._asks_for_a_minute or (given is not None and given <= _STANDBY_LIMIT):
             return False
-        put(job, spec=attrs.evolve(spec, time_limit=_STANDBY_LIMIT), time_limit=_STANDBY_LIMIT)
-        try:
-            return self._ledger.kept_out(job) is None
-        finally:
-            put(job, spec=spec, time_limit=given)
+        return self._ledger.would_be_kept_out(job, time_limit=_STANDBY_LIMIT) is None
 
     def is_kept_for(self, job: Job, partition: Partition) -> bool:
         """Whether nodes are kept for a job at all."""
@@ -360,7 +371,7 @@ class Backfill:
         after: Seconds = 0.0,
         until: Seconds = math.inf,
         ask: Callable[[NodeBits, Seconds], Forecast | None] | None = None,
-    ) -> tuple[Seconds, Forecast, NodeBits] | None:
+    ) -> Found | None:
         """Find when and where `job` could start at the earliest; also the nodes it may choose from.
 
         :param after: not before this instant.
@@ -487,7 +498,8 @@ class Backfill:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             if job.spec.array_id is not None and not job.restarts:
                 self._stood_back.setdefault((job.spec.array_id, partition.index), job)
-            return False
+                self._plan_for_others_of(job, partition, plan, None)
+            return job.state is not JobState.PENDING
         starts = self._first_like(job, partition)
         outcome = self.try_start(Question(starts, partition, nodes, limits=limits))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar, cast
@@ -234,6 +235,12 @@ class Ledger:
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
         """Return the limit that keeps a pending job out once these have made way; None: none does."""
         return self._rulings.kept_out(job, self, without)
+
+    def would_be_kept_out(self, job: Job, *, time_limit: Seconds) -> Blocked | None:
+        """Return the limit that would keep a pending job out if it had another time limit; None: none would."""
+        asked = copy.copy(job)
+        put(asked, spec=attrs.evolve(job.spec, time_limit=time_limit), time_limit=time_limit)
+        return self.kept_out(asked)
 
     def kept_out_in(self, view: ClusterView, job: Job) -> Blocked | None:
         """Return the limit that keeps a pending job out of the cluster as a view shows it; None: none does."""
