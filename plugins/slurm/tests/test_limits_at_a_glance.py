@@ -14,7 +14,7 @@ from makeway.model import Blocked, ClusterView, Job, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Options, replay
 from makeway_slurm.limits.judge import Judge
-from makeway_slurm.limits.rulebook import Kind
+from makeway_slurm.limits.kinds import Kind
 
 USERS = 4
 
@@ -95,13 +95,13 @@ def jobs(chance: random.Random) -> list[JobSpec]:
 
 def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
     """Look at all limits that hold for a job, one by one."""
-    asked = judge._known(job)
+    asked = judge.requests.known(job)
     judge._usage.advance(view.now)
     before: list[Blocked] = []
     hopeless: list[Blocked] = []
     after: list[Blocked] = []
-    for each in judge._list(judge._counts.seat(job), job.user):
-        found = judge._against(each, job, asked, view)
+    for each in judge.listing.of(judge._counts.seat(job), job.user):
+        found = judge.against(each, job, asked, view)
         if found is None:
             continue
         if each.kind in (Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR):

@@ -20,6 +20,7 @@ from makeway_engine.engine import Engine
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits.headroom import Headroom
 from makeway_slurm.limits.judge import Judge
+from makeway_slurm.limits.submission import Submission
 from makeway_slurm.multifactor.factors import total
 from makeway_slurm.multifactor.fair_tree import FairTree
 from makeway_slurm.multifactor.prioritizer import Multifactor
@@ -132,17 +133,17 @@ def test_whoever_is_surely_let_in_is(monkeypatch: pytest.MonkeyPatch, safe: bool
 
 def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is refused of whom it was sure that he is taken; some are refused."""
-    takes, told = Judge.takes, Counter[bool]()
+    takes, told = Submission.takes, Counter[bool]()
 
-    def checked(judge: Judge, job: Job) -> bool:
-        found = takes(judge, job)
-        why = judge.refused(job, judge._view)
+    def checked(submission: Submission, job: Job) -> bool:
+        found = takes(submission, job)
+        why = submission.refused(job)
         told[found] += 1
         told[bool(why)] += 0
         assert not (found and why), (job.id, why)
         return found
 
-    monkeypatch.setattr(Judge, "takes", checked)
+    monkeypatch.setattr(Submission, "takes", checked)
     for seed in range(8):
         chance = random.Random(seed)
         replay(site(chance), jobs(chance, 1000), (), Options())

@@ -2,6 +2,47 @@
 
 A job that a limit keeps out holds up nobody, and nobody makes way for it: limits are never lifted by preempting
 (11.2). What the job has to wait for is said in Slurm's words.
+
+Which limits there are, and for whom:
+
+* `kinds`: what limits are about.
+* `qos_limits`, `association_limits`: those of a QOS, and of an association.
+* `rulebook`: which of them hold for a job, the hidden ones left out.
+* `listing`: the same beside counts and usage.
+* `reasons`: their names in Slurm's words.
+* `stages`: in which order they are looked at.
+* `settings`: keys of ``[policy.settings."limits/slurm"]``.
+
+One rule each:
+
+* `tres`: TRES that several jobs hold (GrpTRES, MaxTRESPU, MaxTRESPA).
+* `tres_minutes`: TRES-minutes that they use up, or may still use (GrpTRESMins, GrpTRESRunMins).
+* `wall_time`: wall time that they use up (GrpWall).
+* `jobs`: how many run (GrpJobs, MaxJobs).
+* `alone`: what is about one job (MaxWall, MaxTRES, MinTRES, MaxTRESMins).
+* `usage_threshold`: the fair share that a job needs.
+* `node_cap`: to how many nodes limits cap a job.
+* `limit_stop`: what a job holds up that a limit keeps out (assoc_limit_stop).
+* `lifting`: limits that preempting may lift.
+* `access`, `barred`: who may use a partition, and what is said to a job that waits for one it may not use.
+* `ending`: running jobs that have to end.
+
+At the submission:
+
+* `submission`: who is taken and who is refused.
+* `submits`: how many jobs may be present (GrpSubmitJobs, MaxSubmitJobs).
+* `deny`: jobs that break a limit on their own (DenyOnLimit).
+* `given_time`: the time limit that limits give a job without one.
+
+What is counted:
+
+* `attendance`: who is present and who is active.
+* `counts`: what they hold.
+* `elsewhere`: jobs that wait in several partitions.
+* `requested`, `requests`, `asked`: what a job asks for.
+
+`judge` puts all of it together, and `answers` says it in words. `headroom` knows for sure that nobody is kept out;
+`room` and `simple` tell it how much is left, and for whom that is enough.
 """
 
 from __future__ import annotations
@@ -28,7 +69,7 @@ def _let_in(view: ClusterView) -> Callable[[Job | None], Seconds]:
 
 def _taken(view: ClusterView) -> Callable[[Job], bool]:
     """Say whether a job is surely taken."""
-    return view.book(Judge).takes
+    return view.book(Judge).submission.takes
 
 
 def _calm(view: ClusterView) -> Callable[[], Seconds]:
@@ -50,8 +91,8 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocke
 @sure_by(_taken)
 def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
     """Refuse jobs that exceed what may be submitted, or that may never run."""
-    judge = view.book(Judge)
-    reasons = {job.id: judge.refused(job, view) for job in jobs}
+    submission = view.book(Judge).submission
+    reasons = {job.id: submission.refused(job) for job in jobs}
     return {job_id: why for job_id, why in reasons.items() if why}
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from makeway_slurm.accounts.usage import Entry
 from makeway_slurm.limits.counts import Count, Key, Seat
-from makeway_slurm.limits.rulebook import Kind, Rule
+from makeway_slurm.limits.kinds import Kind, Rule
 
 
 class Listed(NamedTuple):
@@ -51,4 +51,8 @@ class Asked:
     seat: Seat
 
 
-__all__ = ["Asked", "Listed"]
+Remembered = dict[str, tuple[tuple[object, ...], Asked]]
+"""By job that waits: what it asks for, with what that was found by."""
+
+
+__all__ = ["Asked", "Listed", "Remembered"]

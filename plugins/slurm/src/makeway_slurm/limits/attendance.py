@@ -6,12 +6,11 @@ counts, for the room that limits leave, and for jobs that may have to end is not
 
 from __future__ import annotations
 
-import attrs
-
 from makeway.model import ClusterView, Job
 from makeway_slurm.accounts.usage import UsageBook
-from makeway_slurm.limits.asked import Asked
-from makeway_slurm.limits.counts import Count, CountBook, Holding, Seat
+from makeway_slurm.limits.asked import Remembered
+from makeway_slurm.limits.counts import CountBook, Holding, Seat
+from makeway_slurm.limits.elsewhere import Elsewhere
 from makeway_slurm.limits.ending import Ending
 from makeway_slurm.limits.headroom import Headroom
 
@@ -35,11 +34,8 @@ class Attendance:
         self._usage = view.book(UsageBook)
         self._counts = CountBook(self._usage)
         self._ends = ends
-        self._has_partition_qos = any(each.qos is not None for each in view.cluster.partitions)
-        self._elsewhere: dict[str, list[Count]] = {}
-        """By job in several partitions that waits: counts of all but the first that it is present in as well."""
-        self._requests: dict[str, tuple[tuple[object, ...], Asked]] = {}
-        """What jobs ask for that wait, where it is known, with what that was found by."""
+        self._elsewhere = Elsewhere(view, self._counts)
+        self._requests: Remembered = {}
 
     def came(self, job: Job, view: ClusterView) -> None:
         """Count a job that was submitted."""
@@ -52,15 +48,15 @@ class Attendance:
             seat.noted = True
             counts.noted.append(seat)
         self.headroom.new[job_id] = job
-        if len(job.partitions) > 1 and self._has_partition_qos:
-            self._be_elsewhere(job, seat)
+        if len(job.partitions) > 1:
+            self._elsewhere.came(job, seat)
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """Count it no longer."""
         del view
         counts, job_id = self._counts, job.id
-        if job_id in self._elsewhere:
-            self._leave_elsewhere(job_id)
+        if job_id in self._elsewhere.present:
+            self._elsewhere.left(job_id)
         seat = counts.present.pop(job_id, None)
         if seat is not None:
             seat.more -= 1
@@ -75,8 +71,8 @@ class Attendance:
         """Count what a job holds that has started."""
         counts, headroom, job_id = self._counts, self.headroom, job.id
         held = self._usage.held_by(job, view.cluster)
-        if job_id in self._elsewhere:
-            self._leave_elsewhere(job_id)
+        if job_id in self._elsewhere.present:
+            self._elsewhere.left(job_id)
         seat, allocation = counts.present.get(job_id), job.allocation
         if seat is None or seat.partition is not job.partition or seat.qos is not job.qos:
             before, seat = seat, counts.seat_anew(job)
@@ -121,30 +117,6 @@ class Attendance:
             headroom.spent -= headroom.since.pop(job_id)
         if self._ends:
             self.ending.left(job_id, holding.seat.group)
-
-    # -------------------------------------------------------------------------- several partitions
-    def seats_elsewhere(self, job: Job) -> list[Seat]:
-        """Return where a job would count in its partitions but the first, where any has a QOS."""
-        if len(job.partitions) < 2 or not self._has_partition_qos:
-            return []
-        return [self._counts.seat_anew(attrs.evolve(job, partition=each)) for each in job.partitions[1:]]
-
-    def _be_elsewhere(self, job: Job, own: Seat) -> None:
-        """Count a job that waits among those present in the QOS of all its partitions (limit_submit_in_partitions)."""
-        found = {
-            key: count
-            for seat in self.seats_elsewhere(job)
-            for key, count in zip(seat.keys, seat.counts, strict=True)
-            if key not in own.keys
-        }
-        for count in found.values():
-            count.present += 1
-        self._elsewhere[job.id] = list(found.values())
-
-    def _leave_elsewhere(self, job_id: str) -> None:
-        """Count it no longer: it has ended, or runs in one of them (limit_submit_runs)."""
-        for count in self._elsewhere.pop(job_id):
-            count.present -= 1
 
 
 __all__ = ["Attendance"]

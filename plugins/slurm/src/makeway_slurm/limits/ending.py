@@ -10,7 +10,8 @@ from makeway.model import ClusterView, Job, ModeFlag, Overdue, PreemptMode, Seco
 from makeway_slurm.accounts.tres import CPU, held
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.counts import CountBook, Group
-from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook
+from makeway_slurm.limits.kinds import Kind, Rule
+from makeway_slurm.limits.rulebook import RuleBook
 
 _SHARED = (Kind.USED_MINUTES, Kind.USED_WALL)
 _SPARE = 1000

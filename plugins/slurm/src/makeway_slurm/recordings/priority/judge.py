@@ -166,7 +166,7 @@ class _Limiter:
         if any(caps):
             spec = attrs.evolve(spec, node_cap=None if None in caps else max(filter(None, caps)))
         if spec.time_limit is None:
-            limit = limits.time_limit(cast(Job, draft), self.engine.ledger)
+            limit = limits.given_time.of(cast(Job, draft))
             if limit:
                 self.limits[spec.id] = limit
                 spec = attrs.evolve(spec, time_limit=limit)

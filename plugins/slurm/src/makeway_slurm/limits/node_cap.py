@@ -1,0 +1,21 @@
+"""Cap the nodes of a job before any are chosen: GrpTRES=node, MaxTRES=node and the like (6.2)."""
+
+from __future__ import annotations
+
+from makeway_slurm.accounts.tres import NODE
+from makeway_slurm.limits.kinds import AS_MAXIMUM, Rule
+from makeway_slurm.limits.rulebook import Rules
+
+
+def caps_nodes(rule: Rule, wanted: float) -> bool:
+    """Whether a limit keeps a job out that wants so many nodes, whatever others hold."""
+    return rule.name == NODE and rule.kind in AS_MAXIMUM and wanted > rule.most
+
+
+def node_cap(rules: Rules) -> int | None:
+    """Return to how many nodes limits cap a job; None: to no number."""
+    most = [rule.most for rule in rules.after if rule.name == NODE and rule.kind in AS_MAXIMUM]
+    return min(most, default=None)
+
+
+__all__ = ["caps_nodes", "node_cap"]

@@ -1,0 +1,30 @@
+"""Hold jobs against limits on the TRES that several of them hold: GrpTRES, MaxTRESPU, MaxTRESPA (6.2)."""
+
+from __future__ import annotations
+
+import attrs
+
+from makeway.model import Blocked, ClusterView, Job
+from makeway_slurm.accounts.tres import NODE
+from makeway_slurm.limits.answers import full
+from makeway_slurm.limits.asked import Listed
+from makeway_slurm.limits.lifting import Lifting
+
+
+def held(listed: Listed, job: Job, wanted: int, view: ClusterView, lifting: Lifting) -> Blocked | None:
+    """Hold a job against such a limit; a node counts once, however many jobs are on it."""
+    rule, key, count = listed.rule, listed.key, listed.holds
+    have = count.used(rule.name)
+    if rule.name != NODE and have + wanted > rule.most:
+        have -= sum(counts.get(rule.name, 0) for counts in lifting.gone(key, view))
+    if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
+        wanted = (job.required & ~count.nodes).bit_count()
+    if not wanted or have + wanted <= rule.most:
+        return None
+    blocked = full(rule, wanted, have)
+    if rule.name == NODE and not job.required and have <= rule.most and job.size <= rule.most:
+        return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),))
+    return lifting.lifted(blocked, rule, key) if rule.name != NODE and wanted <= rule.most else blocked
+
+
+__all__ = ["held"]
