@@ -201,6 +201,22 @@ def test_memory_is_consumable(mebibytes: tuple[int | None, ...], states: str) ->
     assert "".join(run.ledger.jobs[str(at)].state.value[0] for at in range(len(mebibytes))) == states
 
 
+@pytest.mark.parametrize(("of_first", "nodes"), [(True, ("n2", "n2", "")), (False, ("n2", "", ""))])
+def test_who_asks_for_no_memory_wants_that_of_the_first_node(of_first: bool, nodes: tuple[str, ...]) -> None:
+    """4.2.5: of n2, with 700 of 1600 MB in use, the 800 MB of n1; then all of n2 is charged for."""
+    config = attrs.evolve(
+        TEN,
+        node=(NodeTable(name="n1", cpus=2, memory_mb=800), NodeTable(name="n2", cpus=2, memory_mb=1600)),
+        partition=(PartitionTable(name="main", default=True, oversubscribe="FORCE:4"),),
+        policy=PolicyTable(select_parameters=("CR_Memory",)),
+        scheduler=SchedulerTable(type="builtin", rules={"linear_memory_of_first_node": of_first}),
+    )
+    run = engine(config)
+    asked = ((700, "n2"), (None, "n2"), (100, "n2"))
+    for at, ((memory, node), given) in enumerate(zip(asked, nodes, strict=True)):
+        assert place(run, str(at), memory_mb_per_node=memory, required_nodes=(node,), **exactly(1)) == given
+
+
 def test_node_lists_are_the_cluster_s() -> None:
     """The folded list in a record names what the bitmap holds."""
     run = engine(TEN)

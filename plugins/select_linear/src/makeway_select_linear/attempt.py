@@ -25,7 +25,7 @@ from makeway_select_linear.best_fit import best_fit, like_nodes
 from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
 from makeway_select_linear.nodes import LinearNodes
-from makeway_select_linear.request import Request, memory_need
+from makeway_select_linear.request import Request, memory_charged
 from makeway_select_linear.thought import Thought
 
 _UNLIMITED = 1 << 30
@@ -52,7 +52,7 @@ class LinearAttempt(Asked):
         self.job = job
         self.nodes = nodes
         self.view = view
-        self.request = request if request is not None else selector.request(job)
+        self.request = selector.among(job, request if request is not None else selector.request(job), nodes)
         self.most = self.request.limit - 1
         self.planning = planning
         self.removed: list[tuple[Job, PreemptMode]] = []
@@ -147,7 +147,9 @@ class LinearAttempt(Asked):
             usable = choice.among(self._thought.usable())
             taken = self.selector.best_fit(usable, request, choice)
             return (taken, "nodes of candidates") if taken is not None else None
-        static = self.selector._static(self.job, choice.among(self.nodes), request)
+        nodes = choice.among(self.nodes)
+        asked, request = request, self.selector.among(self.job, request, nodes)
+        static = self.selector._static(self.job, nodes, request)
         if self.in_one_look:
             usable = self.selector.usable(self.job, request, static, self.most, _UNLIMITED)
             taken = self.selector.best_fit(usable, request, choice)
@@ -160,6 +162,9 @@ class LinearAttempt(Asked):
         for at, node_set in enumerate(node_sets):
             reached |= node_set
             some = static & reached
+            if asked.memory_of_first is not None:  # recorded: linear_memory_of_first_node_weight
+                request = self.selector.among(self.job, asked, nodes & reached)
+                some = self.selector._static(self.job, nodes & reached, request)
             size = some.bit_count()
             if size < request.min_nodes or (size < request.target and at < last):
                 continue
@@ -216,7 +221,7 @@ class LinearAttempt(Asked):
         memory = None
         if selector.books.track_memory:
             listed = selector.cluster.nodes
-            memory = tuple(memory_need(self.request, listed[index]) for index in indices)
+            memory = tuple(memory_charged(self.request, listed[index]) for index in indices)
         gres = {name: (count,) * len(indices) for name, count in spec.gres.items()} if spec.gres else NOTHING
         return Placement(
             allocation=Allocation(

@@ -25,7 +25,7 @@ from makeway.obstacle import Condition, in_all, obstacle, of_features
 from makeway_select_linear.best_fit import best_fit, nodes_alike
 from makeway_select_linear.books import Books
 from makeway_select_linear.ends_ahead import EndsAhead
-from makeway_select_linear.request import Request, memory_need, over_limit, request_of
+from makeway_select_linear.request import Request, memory_charged, memory_need, over_limit, request_of
 
 _UNLIMITED = 1 << 30
 
@@ -52,6 +52,10 @@ class LinearNodes:
         self.ends_ahead = EndsAhead()
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb, n.cpus) for n in cluster.nodes}) == 1
+        self._of_first_node = (
+            self.books.track_memory and not self.uniform_memory and view.rule("linear_memory_of_first_node")
+        )
+        """Whether a job that does not say how much memory it needs wants of every node what the first one has."""
         self._by_cpus = _AtLeast(self.cpus)
         self._counts_tasks = self.uniform is None and view.rule("linear_counts_tasks_per_node")
         """Whether tasks per node matter to the choice among nodes; where all have as many CPUs they do not."""
@@ -107,7 +111,7 @@ class LinearNodes:
         request, listed = self.request(job), self.cluster.nodes
         memory = allocation.memory_mb
         if memory is None and self.books.track_memory:
-            memory = tuple(memory_need(request, listed[index]) for index in allocation.node_indices)
+            memory = tuple(memory_charged(request, listed[index]) for index in allocation.node_indices)
         return attrs.evolve(allocation, memory_mb=memory, shared=request.shares)
 
     def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
@@ -259,17 +263,32 @@ class LinearNodes:
             fits = memory_need(request, listed[0]) <= listed[0].usable_memory_mb
             ok = fits and not over_limit(request, job.partition, self.cluster, listed[0])
             return nodes if ok else 0
-        least = 0
-        if request.wants_all_memory and nodes and self.view.rule("linear_memory_of_first_node"):
-            least = listed[bitmap.lowest(nodes)].memory_mb
+        request = self._of_first(request, nodes)
         return bitmap.of(
             [
                 index
                 for index in bitmap.indices(nodes)
-                if max(memory_need(request, listed[index]), least) <= listed[index].usable_memory_mb
+                if memory_need(request, listed[index]) <= listed[index].usable_memory_mb
                 and not over_limit(request, job.partition, self.cluster, listed[index])
             ]
         )
+
+    def among(self, job: Job, request: Request, nodes: NodeBits) -> Request:
+        """Return the request as it is while `job` is looked for a place on `nodes`.
+
+        One that does not say how much memory it needs is about the memory of the first of them that it may have.
+        """
+        if not (self._of_first_node and request.wants_all_memory):
+            return request
+        return self._of_first(request, self._named(job, nodes, request))
+
+    def _of_first(self, request: Request, nodes: NodeBits) -> Request:
+        if not (self._of_first_node and request.wants_all_memory and nodes):
+            return request
+        memory = self.cluster.nodes[bitmap.lowest(nodes)].memory_mb
+        if request.memory_of_first == memory:
+            return request
+        return attrs.evolve(request, memory_of_first=memory)
 
     def memory_free(
         self, request: Request, nodes: NodeBits, used: Mapping[int, int] | None = None

@@ -33,6 +33,8 @@ class Request:
     memory_per_node: int | None
     required: NodeBits
     contiguous: bool
+    memory_of_first: int | None = None
+    """Memory of the first node in question, which it wants of every node; None: it wants what it says, or all."""
     too_small: NodeBits = 0
     """Nodes with less memory than it asks for, counted or not."""
     counted_cpus: int | None = None
@@ -98,7 +100,7 @@ def shares_nodes(job: Job) -> bool:
 
 def over_limit(request: Request, partition: Partition, cluster: Cluster, node: Node) -> str:
     """Say which memory limit forbids the request on `node`; empty: none (section 4.1.5)."""
-    need = memory_need(request, node)
+    need = memory_charged(request, node)
     cap = partition.max_mem_per_node or cluster.max_mem_per_node
     if cap and need > cap:
         return f"{need} MB per node; MaxMemPerNode is {cap} MB"
@@ -106,6 +108,15 @@ def over_limit(request: Request, partition: Partition, cluster: Cluster, node: N
 
 
 def memory_need(request: Request, node: Node) -> int:
+    """Return the memory that has to be free on `node`.
+
+    A job that says nothing wants what the first node in question has, on larger ones too, though it is charged for
+    all that a node has (recorded: linear_memory_of_first_node_larger).
+    """
+    return memory_charged(request, node) if request.memory_of_first is None else request.memory_of_first
+
+
+def memory_charged(request: Request, node: Node) -> int:
     """Return the memory charged on `node`: for all its CPUs, as given, or all that it has."""
     if request.memory_per_cpu is not None:
         return request.memory_per_cpu * node.cpus

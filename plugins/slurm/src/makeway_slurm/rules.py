@@ -173,7 +173,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "linear_memory_of_first_node": Rule(
         "select/linear has a job that does not say how much memory it needs ask every node for all that the first node "
-        "in question has; nodes with less are out of its reach, and it may wait for good (a defect)",
+        "in question has; nodes with less are out of its reach, and it may wait for good; larger nodes are charged for "
+        "all that they have (a defect)",
         "1",
         section="slurm-gang-and-select 4.2.5",
     ),
