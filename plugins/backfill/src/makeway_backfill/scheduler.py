@@ -205,7 +205,7 @@ class Backfill:
                 if limit.depends_on_nodes:
                     open_to_it = self._idle_now(job, partition, plan)
                 return self.try_start(Question(job, partition, open_to_it)) is Outcome.STARTED
-        unreserved = not self.is_kept_for(job, partition)
+        urgent = self._is_urgent_enough(job, partition)
         length = self.length(job, standby)
         around = self.around(job, plan, length)
         found = self.earliest(job, partition, around, length, after)
@@ -225,15 +225,20 @@ class Backfill:
         if found is None:
             return False
         at, forecast, _ = found
-        if not unreserved:
-            self.promise(job, plan, at, length, forecast.nodes)
+        if urgent:
             if held_back:
                 self._hold_back(held_back, at)
-            self._plan_for_others_of(job, partition, plan, limit)
+            if job.qos is None or not _keeps_nothing(job.qos):
+                self.promise(job, plan, at, length, forecast.nodes)
+                self._plan_for_others_of(job, partition, plan, limit)
         return False
 
     def _hold_back(self, qos: str, at: Seconds) -> None:
-        """Let jobs of a QOS start no earlier than one before them that its limit keeps out."""
+        """Let jobs of a QOS start no earlier than one before them that its limit keeps out.
+
+        With NoReserve, too, where no nodes are kept for it (recorded: limit_stop_noreserve), but not where that is for
+        its low priority (recorded: limit_stop_low_priority).
+        """
         self._held_back[qos] = max(at, self._held_back.get(qos, 0.0))
 
     def _put_off(
@@ -342,6 +347,10 @@ class Backfill:
         """Whether nodes are kept for a job at all."""
         if job.qos is not None and _keeps_nothing(job.qos):
             return False
+        return self._is_urgent_enough(job, partition)
+
+    def _is_urgent_enough(self, job: Job, partition: Partition) -> bool:
+        """Whether its priority lets nodes be kept for a job."""
         return self._attempts.queue.priority_in(job, partition) >= self._least(job)
 
     def _least(self, job: Job) -> int:
