@@ -17,7 +17,7 @@ from rich.console import Console
 from makeway.errors import ConfigError, PolicyError
 from makeway.hostlist import fold_hostlist
 from makeway_slurm.recordings.play import play
-from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_recording, read_recording
+from makeway_slurm.recordings.recording import Phases, RecordedJob, Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario
 from makeway_slurm.recordings.verify import compare, verify_folder, verify_one
 from makeway_verify.verdicts import Aspect, Comparison, Outcome, print_score, score
@@ -247,6 +247,33 @@ def test_the_replay_is_cut_at_the_end_of_the_observation() -> None:
     assert compare(run, record([("RUNNING", 0, 40, "n1")], restarts=0)).agrees
     early = compare(run, record([("RUNNING", 0, 20, "n1")], restarts=0))
     assert aspects(early) == [Aspect.FINAL_STATE, Aspect.STATES]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "until", "agrees"),
+    [
+        pytest.param(27.5, 27.4, 28.0, True, id="what has just begun is no flicker"),
+        pytest.param(27.7, None, 28.0, True, id="the replay may have begun it just after its end"),
+        pytest.param(None, 27.7, 28.0, True, id="so may Slurm"),
+        pytest.param(27.7, None, 40.0, False, id="a longer replay would have shown it"),
+        pytest.param(27.0, None, 28.0, False, id="too long before the end"),
+    ],
+)
+def test_what_happens_as_the_observation_ends(
+    recorded: float | None, replayed: float | None, until: float, agrees: bool
+) -> None:
+    """A job runs for some time, is requeued, and perhaps starts again shortly before the end."""
+    first: Spans = [("RUNNING", 0.25, 5.26, "n1"), ("COMPLETING", 5.26, 5.3, "n1")]
+
+    def spans(start: float | None, end: float) -> Spans:
+        if start is None:
+            return [*first, ("PENDING", 5.3, end, "")]
+        return [*first, ("PENDING", 5.3, start, ""), ("RUNNING", start, end, "n1")]
+
+    run = recording("PENDING" if recorded is None else "RUNNING", spans(recorded, 28.0))
+    other = as_record(recording("PENDING" if replayed is None else "RUNNING", spans(replayed, until)))
+    found = compare(attrs.evolve(run, phases=Phases(second=0.3)), other | {"until": until})
+    assert found.agrees is agrees
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def play(scenario: Scenario) -> dict[str, Any]:
         Options(until=scenario.duration),
         cluster,
     )
-    record = run.summary()
+    record = run.summary() | {"until": scenario.duration}
     for job_id, history in run.recorder.histories.items():
         for shown, (*_, allocation, _) in zip(
             record["jobs"][job_id]["intervals"], history.intervals, strict=False

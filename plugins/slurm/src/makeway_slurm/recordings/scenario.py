@@ -56,7 +56,7 @@ class Scenario:
     actions: tuple[Action, ...] = ()
     """In order of time."""
     duration: Seconds
-    """How long to watch."""
+    """How long to watch: as long as the recording did, if that is longer than was meant."""
     squeue_at: tuple[Seconds, ...] = ()
     warnings: tuple[str, ...] = ()
     """What the reader of slurm.conf had to say."""
@@ -101,7 +101,7 @@ def build_scenario(file: ScenarioFile, recording: Recording | None = None, sourc
         config=config,
         jobs=jobs,
         actions=actions_of(file, jobs, source),
-        duration=file.duration,
+        duration=max(file.duration, recording.observed if recording is not None else 0.0),
         squeue_at=file.squeue_at,
         warnings=warnings,
         source=source,

@@ -9,6 +9,7 @@ Exit codes, `squeue` tables and what commands answered are not compared.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -84,7 +85,8 @@ def compare(
 ) -> Comparison:
     """Compare a recording with the record of a replay, or with another recording.
 
-    The record is cut at the end of the observation. Its PENDING intervals may be left out.
+    What either shows after the other has ended counts for nothing: the record says by ``until`` when its replay did.
+    Its PENDING intervals may be left out.
 
     :param tolerance: None: as close as the recording's clocks are known, `TOLERANCE` or `TOLERANCE_WITH_PHASES`.
 
@@ -96,10 +98,10 @@ def compare(
     if not isinstance(record, Recording) and "slurm_version" in record:
         record = parse_recording(record)
     if isinstance(record, Recording):
-        other = stories_of_recording(record)
+        other, until = stories_of_recording(record), record.observed
     else:
-        other = stories_of_record(record)
-    return _compare(stories_of_recording(recorded), other, recorded.observed, tolerance, short)
+        other, until = stories_of_record(record), float(record.get("until", math.inf))
+    return _compare(stories_of_recording(recorded), other, (recorded.observed, until), tolerance, short)
 
 
 # ------------------------------------------------------------------------------- the two shapes
@@ -225,8 +227,17 @@ def _sorted_nodes(names: Iterable[str]) -> tuple[str, ...]:
 
 # ------------------------------------------------------------------------------- comparing
 def _compare(
-    recorded: Stories, replayed: Stories, observed: Seconds, tolerance: Seconds, short: Seconds
+    recorded: Stories,
+    replayed: Stories,
+    ends: tuple[Seconds, Seconds],
+    tolerance: Seconds,
+    short: Seconds,
 ) -> Comparison:
+    """Compare all jobs.
+
+    :param ends: when each of the two stopped to look.
+    """
+    observed, until = ends
     differences: list[Difference] = []
     gaps: list[Seconds] = []
     extra = [name for name in replayed if name not in recorded]
@@ -237,7 +248,7 @@ def _compare(
             differences += missing
             continue
         mine, other = (tell(story, short) for story in pair if story is not None)
-        other = _cut(other, mine, observed, tolerance)
+        mine, other = _cut(mine, other, until, tolerance), _cut(other, mine, observed, tolerance)
         differences += _outcomes(name, mine, other)
         differences += _spans(name, mine.spans, other.spans, tolerance, gaps)
     return Comparison(differences=tuple(differences), gaps=tuple(gaps))
@@ -260,16 +271,19 @@ def _missing(name: str, mine: Story | None, other: Story | None) -> list[Differe
 def tell(story: Story, short: Seconds = SHORT) -> Story:
     """Tidy up a life: no COMPLETING, no flicker, equals joined.
 
-    Nor a first wait: the boundary at its end says all, and it may be too short to be seen.
+    Nor a first wait: the boundary at its end says all, and it may be too short to be seen. What has just begun at the
+    end is no flicker: it may last.
     """
     told: list[Span] = []
-    for span in story.spans:
+    last = len(story.spans) - 1
+    for at, span in enumerate(story.spans):
         before = told[-1] if told else None
-        if before is not None and (_is_flicker(span, short) or _continues(before, span)):
+        flicker = _is_flicker(span, 0.0 if at == last else short)
+        if before is not None and (flicker or _continues(before, span)):
             told[-1] = attrs.evolve(
                 before, end=span.end, cpus=before.cpus or span.cpus, gres=before.gres or span.gres
             )
-        elif not _is_flicker(span, short):
+        elif not flicker:
             told.append(span if span.state in _ON_NODES else attrs.evolve(span, nodes=()))
     if told and told[0].state == "PENDING":
         del told[0]
