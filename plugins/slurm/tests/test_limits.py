@@ -377,6 +377,31 @@ def test_l10_deny_on_limit(limit: dict[str, Any], asked: dict[str, Any], reason:
     assert starts(run)["waits"] is None
 
 
+@pytest.mark.parametrize("limit", [{"MaxWall": 2}, {"GrpWall": 2}])
+def test_deny_on_limit_counts_a_default_time(limit: dict[str, Any]) -> None:
+    """That of the first partition is a job's time limit, if it names none (recorded: limit_deny_default_time)."""
+    partitions = [
+        {"name": "main", "default": True, "default_time": 600, "max_time": 3600},
+        {"name": "short", "default_time": 60, "max_time": 3600},
+        {"name": "none", "max_time": 3600},
+    ]
+    config = site({"q": {**limit, "flags": ["DenyOnLimit"]}, "lenient": limit}, partitions=partitions)
+
+    def untold(id: str, *names: str, qos: str = "q") -> JobSpec:
+        return JobSpec(id=id, run_time=10, qos=qos, partitions=names)
+
+    run = play(
+        config,
+        untold("denied"),
+        untold("main_first", "main", "short"),
+        untold("short_first", "short", "main"),
+        untold("none", "none"),
+        untold("waits", qos="lenient"),
+        until=5,
+    )
+    assert list(refused(run)) == ["denied", "main_first"]
+
+
 def test_at_the_door_whole_nodes_count_as_what_was_asked_for() -> None:
     """As recorded: of ``-N1 --exclusive -t10`` the door sees 10 CPU minutes, the scheduler those of all 4 CPUs."""
     config = site({"q": {"GrpTRESRunMins": "cpu=13", "flags": ["DenyOnLimit"]}})

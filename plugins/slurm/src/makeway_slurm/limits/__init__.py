@@ -19,7 +19,7 @@ One rule each:
 * `tres_minutes`: TRES-minutes that they use up, or may still use (GrpTRESMins, GrpTRESRunMins).
 * `wall_time`: wall time that they use up (GrpWall).
 * `jobs`: how many run (GrpJobs, MaxJobs).
-* `alone`: what is about one job (MaxWall, MaxTRES, MinTRES, MaxTRESMins).
+* `alone`: what a job breaks on its own (MaxWall, MaxTRES, MinTRES, MaxTRESMins).
 * `usage_threshold`: the fair share that a job needs.
 * `node_cap`: to how many nodes limits cap a job.
 * `limit_stop`: what a job holds up that a limit keeps out (assoc_limit_stop).

@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from makeway.model import Job, Qos
-from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.accounts.whole_nodes import WholeNodes
+from makeway_slurm.limits.alone import breaks
 from makeway_slurm.limits.asked import Asked
 from makeway_slurm.limits.counts import CountBook, Places
-from makeway_slurm.limits.kinds import AS_MAXIMUM, OF_MINUTES, OF_WALL, Kind
 from makeway_slurm.limits.requested import Requested
 from makeway_slurm.limits.rulebook import RuleBook
-from makeway_slurm.limits.tres_minutes import minutes_of
 
 
 class Strictness:
@@ -63,7 +61,10 @@ class TooLarge:
         return found
 
     def _there(self, job: Job) -> str:
-        """Return the same of the partition where it is tried, if its QOS denies such jobs."""
+        """Return the same of the partition where it is tried, if its QOS denies such jobs.
+
+        A DefaultTime of its first partition counts as its time limit (recorded: limit_deny_default_time).
+        """
         places = self._counts.seat(job).places
         if not self._strictness.denies(places, named=job.spec.qos is not None):
             return ""
@@ -71,23 +72,8 @@ class TooLarge:
         whole = self._whole_nodes.taken_by(job, job.partition)
         counts = self._requested.by(job) if whole else asked.counts
         rules = self._rules.of(places)
-        for rule in (*rules.before, *rules.after):
-            wanted = counts.get(rule.name, 0)
-            if rule.kind in OF_MINUTES:
-                over = minutes_of(asked, wanted) > rule.most
-            elif rule.kind is Kind.NODE_TRES:
-                over = wanted // max(1, counts[NODE]) > rule.most
-            elif rule.kind in AS_MAXIMUM:
-                over = wanted > rule.most
-            elif rule.kind is Kind.LEAST_TRES:
-                over = wanted < rule.most
-            elif rule.kind in OF_WALL:
-                over = job.spec.time_limit is not None and (asked.minutes or 0) > rule.most
-            else:
-                over = False
-            if over:
-                return rule.reason
-        return ""
+        broken = (rule for rule in (*rules.before, *rules.after) if breaks(rule, job, asked, counts))
+        return next((rule.reason for rule in broken), "")
 
 
 __all__ = ["Strictness", "TooLarge"]
