@@ -185,16 +185,18 @@ class Rhythm:
             interval = clockwork.bf_interval
             if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
-                before = self._ledger.version
+                before = self._ledger.version, self._ledger.reasons
                 if self._watch is not None:
                     self._watch()
                 self._backfill.run()
                 if self._watch is not None:
                     self._watch()
-                # Its own starts are news for its next plan, and for the next look: others may have come to a limit.
-                self._backfill_wanted = started = self._ledger.version != before
+                # Its own starts are news for its next plan.
+                self._backfill_wanted = self._ledger.version != before[0]
                 self._after_pass()
-                if started:
+                if (self._ledger.version, self._ledger.reasons) != before:
+                    # They are news for the next look as well: others may have come to a limit. So are reasons: of
+                    # several partitions the main scheduler may name another one's.
                     self._soon = True
                     self._soon_by_clock = False
 

@@ -118,7 +118,7 @@ def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mappin
     shown = summary["jobs"]
     told = {job_id: why for job_id, _, why in run.recorder.unrunnable}
     summary["refused"] = {job_id: why for job_id, why in told.items() if not shown[job_id]["intervals"]}
-    summary["reasons"] = reasons.told(scenario.duration)
+    summary["reasons"], summary["lasting_reasons"] = reasons.told(scenario.duration)
     summary["until"] = scenario.duration
     summary["time_limits"] = limiter.limits
     return summary
@@ -179,6 +179,8 @@ class _Reasons:
 
     since: dict[str, tuple[Seconds, str]] = attrs.field(factory=dict)
     spent: dict[str, dict[str, Seconds]] = attrs.field(factory=dict)
+    lasting: dict[str, dict[str, Seconds]] = attrs.field(factory=dict)
+    """The same, without what lasted too short to be seen for sure."""
 
     def look(self, engine: Engine) -> None:
         now = engine.ledger.now
@@ -204,13 +206,15 @@ class _Reasons:
     def _end(self, job_id: str, now: Seconds) -> None:
         before = self.since.pop(job_id, None)
         if before is not None:
-            spent = self.spent.setdefault(job_id, {})
-            spent[before[1]] = spent.get(before[1], 0.0) + now - before[0]
+            since, reason = before
+            for told in (self.spent, self.lasting) if now - since >= _LOOK else (self.spent,):
+                spent = told.setdefault(job_id, {})
+                spent[reason] = spent.get(reason, 0.0) + now - since
 
-    def told(self, now: Seconds) -> dict[str, dict[str, Seconds]]:
+    def told(self, now: Seconds) -> tuple[dict[str, dict[str, Seconds]], dict[str, dict[str, Seconds]]]:
         for job_id in list(self.since):
             self._end(job_id, now)
-        return self.spent
+        return self.spent, self.lasting
 
 
 # --------------------------------------------------------------------------------- comparing
@@ -281,7 +285,8 @@ def _of_job(
     held = mine == "PENDING" and seen.changes[-1].reason == "BadConstraints"
     if mine != other_state and not (held and other_state == "FAILED"):
         yield Difference(Aspect.FINAL_STATE, name, None, mine, other_state)
-    yield from _of_reason(name, seen, summary["reasons"].get(job_id, {}), summary["until"])
+    spent = [summary[key].get(job_id, {}) for key in ("reasons", "lasting_reasons")]
+    yield from _of_reason(name, seen, spent, summary["until"])
 
 
 def _starts(seen: Seen) -> Iterator[Any]:
@@ -301,8 +306,13 @@ def _first_of_each(job: Mapping[str, Any]) -> list[Seconds]:
     return list(found.values())
 
 
-def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Seconds) -> Iterator[Difference]:
-    """Compare limits as reasons: which of them kept the job waiting longest, up to the end of both."""
+def _of_reason(
+    name: str, seen: Seen, spent: Sequence[Mapping[str, Seconds]], until: Seconds
+) -> Iterator[Difference]:
+    """Compare limits as reasons: which of them kept the job waiting longest, up to the end of both.
+
+    :param spent: what the replay waited for, with and without what the recording may not have seen.
+    """
     recorded: dict[str, Seconds] = {}
     changes = list(seen.changes)
     for at, change in enumerate(changes):
@@ -311,10 +321,10 @@ def _of_reason(name: str, seen: Seen, spent: Mapping[str, Seconds], until: Secon
             recorded[change.reason] = recorded.get(change.reason, 0.0) + end - change.t
     if not recorded and "[" in name:
         return  # a task that waits is part of its array's record, which the first of them keeps
-    mine, other = _limit_of(recorded), _limit_of(spent)
+    mine, (other, lasting) = _limit_of(recorded), map(_limit_of, spent)
     # PartitionConfig is said of both at the submission, and for good of what no node can run (7).
     alike = mine == "PartitionConfig" and other in BOUNDS
-    if mine != other and not alike and not _is_as_long(mine or other, recorded, spent):
+    if mine not in (other, lasting) and not alike and not _is_as_long(mine or other, recorded, spent[0]):
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
 
 
