@@ -123,6 +123,8 @@ class Queue:
 
     def _next_tasks(self, job: Job, now: Seconds, *, ended: bool) -> bool:
         """Let others of a task's array have their turn; say whether there were any."""
+        for each in self.throttle.held_up_by(job):
+            put_field(each, "eligible_since", now)
         came = [each for each in self.throttle.left(job, ended=ended) if self.waiting.get(each.id) is each]
         for each in came:
             self._admit(each, now)

@@ -85,6 +85,22 @@ class Throttle:
             self._waiting.pop(array_id, None)
         return came
 
+    def held_up_by(self, job: Job) -> Sequence[Job]:
+        """Return the tasks that wait for one which gives its turn up now, among others that are all at work.
+
+        They have not been eligible so far. While any task is looked at that might start, the rest of its array is as
+        eligible as that one (recorded: array_limit_age).
+        """
+        array_id, limit = job.spec.array_id, job.spec.array_limit
+        inside = self._inside.get(array_id or "", set())
+        if array_id is None or limit is None or job.id not in inside or len(inside) < limit:
+            return ()
+        tasks = self.tasks.get(array_id, {})
+        others = [tasks[each].state for each in inside if each != job.id]
+        if job.started_at is None or any(state not in _AT_WORK for state in others):
+            return ()
+        return [each for _, each in self._waiting.get(array_id, ())]
+
     def behind(self, job: Job) -> Sequence[Job]:
         """Return the tasks that wait for others of their array, in their order, behind the last one that may be tried.
 
