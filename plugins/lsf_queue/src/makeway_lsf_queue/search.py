@@ -24,6 +24,8 @@ from makeway_lsf_queue.victims import suspended_candidates
 _SUSPENDED = JobState.SUSPENDED
 _MOST_SETS = 2_000
 """Most sets that OPTIMAL_MINI_JOB looks at before it is content with a small one."""
+_FEW = 8
+"""Most victims that are tried before all candidates are taken out: there may be hundreds of these."""
 
 
 _ASKED = operator.attrgetter(
@@ -215,19 +217,27 @@ class _Prober:
 def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | None:
     """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough.
 
-    Often the first one is enough, so that is looked at before all are taken out: who makes way takes no room away.
+    A few are often enough, so these are looked at before all are taken out: who makes way takes no room away.
     """
-    alone = costly[:1]
-    if alone and prober.only_gains and prober.place(free) is None and prober.place([*free, *alone]):
-        return alone
+    reached = 1
+    if prober.only_gains:
+        if prober.place(free) is not None:
+            return []
+        while reached <= min(len(costly), _FEW):
+            if prober.place([*free, *costly[:reached]]) is not None:
+                return _shortest(prober, free, costly, reached // 2, reached)
+            reached *= 2
     if prober.place([*free, *costly]) is None:
         return None
     if prober.place(free) is not None:
         return []
-    reached = 1
     while reached < len(costly) and prober.place([*free, *costly[:reached]]) is None:
         reached *= 2
-    low, high = reached // 2, min(reached, len(costly))
+    return _shortest(prober, free, costly, reached // 2, min(reached, len(costly)))
+
+
+def _shortest(prober: _Prober, free: list[int], costly: list[int], low: int, high: int) -> list[int]:
+    """Return the shortest prefix that is enough, halving: one of `low` is not, one of `high` is."""
     while high - low > 1:
         middle = (low + high) // 2
         if prober.place([*free, *costly[:middle]]) is None:
