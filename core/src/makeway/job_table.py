@@ -1,4 +1,4 @@
-"""Know where the job table has the records of arrays (slurm-priority-and-limits 8 no. 3).
+"""Know where the job table has the records of jobs and arrays (slurm-priority-and-limits 8 no. 3).
 
 Tasks that wait share a record. The first of them that starts has that record from then on, and those that are left get
 a new one, behind all that there are (recorded: preempt_array_order).
@@ -6,7 +6,7 @@ a new one, behind all that there are (recorded: preempt_array_order).
 
 from __future__ import annotations
 
-from makeway.model import ClusterView, Job
+from makeway.model import ClusterView, Job, Partition
 
 Place = tuple[int, int]
 """Index of a job, and how many records were made for arrays since it was submitted; order is that of the table."""
@@ -73,4 +73,11 @@ class JobTable:
         return job.spec.array_id if job.id not in self._of_task else None
 
 
-__all__ = ["JobTable", "Place"]
+def turn_of(job: Job, partition: Partition) -> int:
+    """Return which of its partitions one is, in the order in which the job names them (recorded: part_named_order)."""
+    if len(job.partitions) == 1:
+        return 0
+    return next((at for at, each in enumerate(job.partitions) if each is partition), 0)
+
+
+__all__ = ["JobTable", "Place", "turn_of"]

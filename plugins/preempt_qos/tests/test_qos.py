@@ -281,6 +281,42 @@ def test_a_circle_of_three_is_sorted_as_a_merge_sort_does() -> None:
     assert order == ["x", "y", "z"]
 
 
+GAP = {"low": {}, "mid": {"preempt": "low"}, "high": {"preempt": "mid"}}
+"""high may displace mid, mid may displace low; high and low have nothing to do with each other."""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(1, ["high", "other", "mid", "low"], id="all take part"),
+        pytest.param(
+            2, ["low", "high", "mid", "other"], id="one beyond MaxNodes takes no part, and comes last"
+        ),
+    ],
+)
+def test_jobs_beyond_the_bounds_of_their_partition_take_no_part(nodes: int, expected: list[str]) -> None:
+    """Halves are (low, other) and (mid, high), or (low) and (mid, high)."""
+    order = queue(
+        engine(qos=GAP, partitions={"main": {"max_nodes": 1}}, enforce_part_limits=False),
+        ("low", {"qos": "low"}),
+        ("other", {"qos": "mid", "min_nodes": nodes, "max_nodes": nodes}),
+        ("mid", {"qos": "mid"}),
+        ("high", {"qos": "high"}),
+    )
+    assert order == expected
+
+
+def test_of_several_partitions_those_of_a_higher_tier_come_first() -> None:
+    """Halves are (mid in p1, low in p2) and (low in p1, high in p2)."""
+    order = queue(
+        engine(qos=GAP, partitions={"p1": {"priority_tier": 1}, "p2": {"priority_tier": 2}}),
+        ("mid", {"qos": "mid", "partitions": ("p1",)}),
+        ("low", {"qos": "low", "partitions": ("p1", "p2")}),
+        ("high", {"qos": "high", "partitions": ("p2",)}),
+    )
+    assert order == ["high", "mid", "low", "low"]
+
+
 def test_an_arriving_preemptor_overtakes_a_reservation() -> None:
     """EASY keeps no place for a blocked job before somebody whom the policy puts first (7.1, 1.13)."""
     run = replay_table(

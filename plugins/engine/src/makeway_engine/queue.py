@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import attrs
 
+from makeway.job_table import turn_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.priorities import Priority
 from makeway_engine.entries import Entry, Key, Listeners
@@ -525,13 +526,6 @@ def key_reserved_first(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the same with jobs that ask for a reservation before others of their rank (9 no. 8)."""
     place = 2 * rank if job.spec.reservation else 2 * rank + 1
     return (place, -partition.priority_tier, -job.priority, job.submit_at, job.index, turn_of(job, partition))
-
-
-def turn_of(job: Job, partition: Partition) -> int:
-    """Return which of its partitions one is, in the order in which the job names them (recorded: part_named_order)."""
-    if len(job.partitions) == 1:
-        return 0
-    return next((at for at, each in enumerate(job.partitions) if each is partition), 0)
 
 
 def _first(entry: Entry) -> Key:

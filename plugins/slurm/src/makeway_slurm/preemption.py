@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from makeway.clockwork import Clockwork
-from makeway.job_table import JobTable
+from makeway.job_table import JobTable, turn_of
 from makeway.licences import LICENCES
 from makeway.model import (
     NOTHING,
@@ -269,7 +269,7 @@ def preemptors_first(pending: Sequence[Job], view: ClusterView, policy: Policy, 
 
     records: list[Job] = []
     behind: dict[tuple[str, int], list[Job]] = {}
-    for job in sorted(pending, key=lambda job: (table.place(job), job.partition.index, job.index)):
+    for job in sorted(pending, key=lambda job: (table.place(job), *_place_among_its_own(job), job.index)):
         array = table.shares(job)
         if array is None:
             records.append(job)
@@ -286,6 +286,14 @@ def preemptors_first(pending: Sequence[Job], view: ClusterView, policy: Policy, 
         for job in found
         for each in (job, *behind.get((table.shares(job) or "", job.partition.index), ()))
     ]
+
+
+def _place_among_its_own(job: Job) -> tuple[int, int]:
+    """Return where a job's record in the partition shown stands among those in its others.
+
+    Higher tiers come first, then those named first (recorded: preempt_order_partitions and part_named_order).
+    """
+    return -job.partition.priority_tier, turn_of(job, job.partition)
 
 
 def _ranks(pending: Sequence[Job], view: ClusterView, policy: Policy) -> dict[str | None, int] | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from makeway.job_table import JobTable
+from makeway.job_table import JobTable, turn_of
 from makeway.model import Job, JobState, Partition
+from makeway.partition_bounds import BOUNDS
 from makeway.registry import Policies
 from makeway_engine.entries import Entry, Key
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Placer, Question
-from makeway_engine.queue import Queue, faces, turn_of
+from makeway_engine.queue import Queue, faces
 from makeway_engine.schedulers.het import HetStarter
 
 _PENDING = JobState.PENDING
@@ -79,14 +80,26 @@ class Attempts:
         return self.in_order(entries)
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:
-        """Return `entries`, which are in the default order, as the policy orders them."""
+        """Return `entries`, which are in the default order, as the policy orders them.
+
+        Those beyond the bounds of their partition take no part in that, and come last (recorded: preempt_order_bounds).
+        """
         if not self.custom_order or len(entries) < 2:
             return entries
-        by_face = {id(face): (face, entry) for face, entry in faces(entries)}
-        order = self.policies.queue_order([face for face, _ in by_face.values()], self.ledger)
+        beyond: list[Entry] = []
+        by_face: dict[int, tuple[Job, Entry]] = {}
+        for face, entry in faces(entries):
+            if self.placer.out_of_bounds(entry[1], entry[2]) in BOUNDS:
+                beyond.append(entry)
+            else:
+                by_face[id(face)] = face, entry
+        faces_within = [face for face, _ in by_face.values()]
+        order = (
+            self.policies.queue_order(faces_within, self.ledger) if len(faces_within) > 1 else faces_within
+        )
         if order is None:
             return entries
-        return [by_face[id(face)][1] for face in order]
+        return [by_face[id(face)][1] for face in order] + beyond
 
     def try_entry(self, entry: Entry, *, holds_up: bool = False) -> Outcome:
         """Try a job where its entry says, with preemption; one that is no longer pending is passed over.
