@@ -211,6 +211,39 @@ def test_l6_the_sweep_ends_jobs() -> None:
     assert ended(run) == {"runs": ("TIMEOUT", 130.0)}
 
 
+def test_minutes_that_others_used_up_end_free_jobs() -> None:
+    """With UsageFactor 0, too, which does not keep such a job from starting (recorded: limit_minutes_free_job)."""
+    clock = {"limit_sweep": 30.0, "limit_phase": 10.0}
+    accounts: list[dict[str, Any]] = [
+        {"Account": "acct", "GrpTRESMins": "cpu=3"},
+        {"Account": "acct", "User": "user"},
+    ]
+    config = site(
+        {"normal": {}, "free": {"UsageFactor": 0}}, accounts, **counting(), scheduler={"clockwork": clock}
+    )
+    run = play(
+        config,
+        job("runs", 2, 500, minutes=10, account="acct", qos="normal"),
+        job("free", 1, 500, minutes=10, account="acct", qos="free"),
+        job("later", 1, 500, minutes=10, account="acct", qos="free", submit_at=140),
+        until=400,
+    )
+    assert ended(run) == {"runs": ("TIMEOUT", 130.0), "free": ("TIMEOUT", 130.0), "later": ("TIMEOUT", 160.0)}
+
+
+def test_wall_time_that_others_used_up_holds_free_jobs() -> None:
+    """With UsageFactor 0, too, unlike used minutes (recorded: limit_minutes_free_job)."""
+    accounts: list[dict[str, Any]] = [{"Account": "acct", "GrpWall": 3}, {"Account": "acct", "User": "user"}]
+    run = play(
+        site({"normal": {}, "free": {"UsageFactor": 0}}, accounts, **counting()),
+        *(job(name, run_time=500, account="acct", qos="normal") for name in "ab"),
+        job("free", account="acct", qos="free", submit_at=140),
+        until=170,
+    )
+    assert starts(run)["free"] is None
+    assert reasons(run) == {"free": "AssocGrpWallLimit"}
+
+
 def test_l6_safe_ends_nobody() -> None:
     """With safe a job only starts if its minutes last, and is left alone (6.4)."""
     config = site({"q": {"GrpTRESMins": "cpu=30"}}, own={"safe": True}, **counting())

@@ -139,9 +139,7 @@ class Ending:
             for group in look:
                 for rule in self._used_up(group):
                     for job in self._jobs_in(group):
-                        if usage_factor(job.qos) and (
-                            rule.kind is Kind.USED_WALL or held(job, self._view.cluster).get(rule.name)
-                        ):
+                        if rule.kind is Kind.USED_WALL or held(job, self._view.cluster).get(rule.name):
                             over.setdefault(job.id, f"{rule.reason} is used up")
         return Overdue(jobs=over, ask_again_at=min(later, default=None))
 

@@ -13,8 +13,11 @@ from makeway_slurm.limits.settings import Settings
 def used_up(
     rule: Rule, asked: Asked, entry: Entry | None, usage: UsageBook, settings: Settings
 ) -> Blocked | None:
-    """Hold a job against GrpWall; with safe it has to last for the job's time limit as well."""
-    used = int(entry.used(WALL) // 60) if entry is not None and asked.factor else 0
+    """Hold a job against GrpWall; with safe it has to last for the job's time limit as well.
+
+    It holds for jobs with UsageFactor 0, too (recorded: limit_minutes_free_job), unlike limits on TRES-minutes.
+    """
+    used = int(entry.used(WALL) // 60) if entry is not None else 0
     over = used >= rule.most
     if settings.safe and not over:
         over = asked.booked is None or used + asked.booked > rule.most
