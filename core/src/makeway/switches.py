@@ -34,6 +34,10 @@ SWITCHES: Mapping[str, Switch] = {
     "builtin_raw_order": Switch(
         "the scheduler builtin with one tier walks the jobs in order of submission, unsorted", default=False
     ),
+    "raw_order_goes_on_with_partitions": Switch(
+        "unsorted, a job that waits is tried in the partitions left by one before it that has started",
+        default=False,
+    ),
     "last_alternative_preempts": Switch("only the last feature alternative may preempt", default=True),
     "het_blocks_pass": Switch(
         "a pending heterogeneous job whose partition is closed ends the main pass", default=True

@@ -20,7 +20,7 @@ from makeway.job_table import turn_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.priorities import Priority
 from makeway_engine.entries import Entry, Key, Listeners
-from makeway_engine.ledger import Ledger, put, put_field
+from makeway_engine.ledger import Ledger, enter, put, put_field
 from makeway_engine.throttle import WAITS, Throttle
 
 _PENDING = JobState.PENDING
@@ -137,6 +137,14 @@ class Queue:
         if job.spec.array_limit is not None and not self.throttle.lets_in(job):
             self._ledger.wait_for(job, WAITS)
             return
+        tried = self._list(job)
+        reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
+        if not tried:
+            reason = "PartitionDown"
+        self._ledger.wait_for(job, reason)
+
+    def _list(self, job: Job) -> bool:
+        """Give a job its entries; say whether it has any."""
         tried = False
         place = self.key_of if self._rank is None and not self._in_partition else self.place
         for partition in job.partitions:
@@ -148,10 +156,18 @@ class Queue:
             self.arrivals.append(entry)
             for listener in self.listeners.all:
                 listener.came(entry)
-        reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
-        if not tried:
-            reason = "PartitionDown"
-        self._ledger.wait_for(job, reason)
+        return tried
+
+    def confine(self, job: Job, partition: Partition) -> None:
+        """Let a pending job be in one partition alone, whichever it asked for."""
+        eligible = bool(self.entries_of(job))
+        if eligible:
+            self._drop_entries(job)
+        put_field(job, "partitions", (partition,))
+        enter(job, partition)
+        self._ledger.moved(job)
+        if eligible:
+            self._list(job)
 
     # ------------------------------------------------------------------------------- ranks
     @property

@@ -38,6 +38,8 @@ class Rulings:
         """Says up to when limits surely let a job in, or all that wait; None: nobody can say."""
         self.others: Sequence[Callable[[Job], bool]] = ()
         """Tell whom others than those have a say about."""
+        self.moved: set[str] = set()
+        """Jobs that wait elsewhere than where they were submitted to: what was known of them does not hold."""
         self._vetoing = policies.implements("makeway_protect")
         self._ahead = ahead
         self.stubborn: dict[str, Protection] = {}
@@ -86,6 +88,7 @@ class Rulings:
         if (
             let_in_until is not None
             and not without
+            and job.id not in self.moved
             and let_in_until(job) > ledger.now
             and not (self.others and any(about(job) for about in self.others))
         ):

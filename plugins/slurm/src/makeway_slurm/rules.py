@@ -57,6 +57,13 @@ RULES: Mapping[str, Rule] = {
         until="24.05.5",
         section="slurm-gang-and-select 5.2",
     ),
+    "raw_order_goes_on_with_partitions": Rule(
+        "while sched/builtin walks the jobs unsorted, a job that has to wait is tried in the partitions that one "
+        "before it, which has started, had left, and stays in the last of them (a defect)",
+        None,
+        until="24.05.5",
+        section="slurm-gang-and-select 5.2",
+    ),
     "record_node_sets": Rule(
         "select/linear goes through the NodeName lines one by one for jobs that neither share nor preempt, "
         "even if lines are alike",

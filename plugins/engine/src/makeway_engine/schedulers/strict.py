@@ -21,6 +21,7 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.contest import Contest
+from makeway_engine.schedulers.going_on import GoingOn
 from makeway_engine.schedulers.lanes import BEHIND, Lanes, wait_behind
 from makeway_engine.schedulers.settled import Settled
 
@@ -69,6 +70,8 @@ class Strict:
         self._placer = attempts.placer
         self._het = attempts.het
         self._raw = attempts.raw
+        goes_on = attempts.raw and attempts.ledger.rule("raw_order_goes_on_with_partitions")
+        self._going_on = GoingOn(attempts.queue, attempts.placer) if goes_on else None
         self._reserves = attempts.placer.policies.implements("makeway_windows")
         self._clockwork = attempts.ledger.settings(Clockwork)
         self._asked: dict[str, Seconds] = {}
@@ -129,9 +132,16 @@ class Strict:
         ):
             return self._run_by_lane(self._lanes)
         state = _Pass()
+        going_on = self._going_on
+        if going_on is not None:
+            going_on.begin()
         for entry in itertools.islice(attempts.ordered(), depth):
             if not self._look(entry, state, het=het):
                 break
+            if going_on is not None:
+                going_on.looked_at(entry)
+                while (partition := going_on.move(entry[1])) is not None:
+                    self._look((entry[0], entry[1], partition), state, het=het)
         return state.started
 
     def _run_contest(self, contest: Contest) -> bool:
