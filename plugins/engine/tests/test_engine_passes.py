@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from makeway.model import JobState
+from makeway.model import JobSpec, JobState
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 from makeway_testing import cluster, replay_table, tiers, timeline
+from makeway_testing.builders import build_cluster, config
 
 BUILTIN = {"scheduler": "builtin"}
 EASY = {"scheduler": "easy"}
@@ -401,3 +406,18 @@ def test_backfill_sees_an_exempt_time_end_while_each_look_is_news(news: bool, st
         },
     )
     assert run.starts("i") == (start,)
+
+
+@pytest.mark.parametrize(("interval", "when_due"), [(1.0, "BeginTime"), (0.0, "Resources")])
+def test_the_next_look_finds_that_a_begin_time_has_come(interval: float, when_due: str) -> None:
+    """Until then it stays the reason; without periods there is a look at once."""
+    clocks = {"sched_interval": interval, "sched_phase": 0.5, "pass_on_submit": False}
+    settings = config(cluster(1), {"scheduler": "builtin", "clockwork": clocks})
+    run = Engine(settings, Recorder(build_cluster(settings)), Policies(settings))
+    reasons = []
+    run.step(0.0, [Submitted(JobSpec(id="first"))])
+    run.step(0.5, [Submitted(JobSpec(id="later", begin_at=2.0))])
+    for now in (1.5, 2.0, 2.5):
+        run.step(now, [])
+        reasons.append(run.ledger.jobs["later"].reason)
+    assert reasons == ["BeginTime", when_due, "Resources"]

@@ -46,6 +46,8 @@ B = TypeVar("B", bound=Book)
 put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
+QUIET = frozenset(("Resources", "None", ""))
+"""Reasons that are no news for schedulers."""
 SETTLED = ("Priority", "Licenses")
 """Reasons that jobs keep behind others from the start of a run on."""
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
@@ -121,7 +123,7 @@ class Ledger:
         self.version = 0
         """Grows whenever nodes, cores or licences were taken or given back."""
         self.reasons = 0
-        """Grows whenever somebody waits for something else, other than resources."""
+        """Grows whenever somebody waits for something else, other than resources or nothing."""
         self.freed = 0
         """Grows whenever something was given back."""
         self._rules = rules
@@ -322,7 +324,7 @@ class Ledger:
     def wait_for(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for."""
         if job.reason != reason:
-            self.reasons += reason != "Resources"
+            self.reasons += reason not in QUIET
             put_field(job, "reason", reason)
             for listener in self._listeners:
                 listener.waits(job)
@@ -334,7 +336,7 @@ class Ledger:
 
         :param known_to: the listener that need not be told.
         """
-        self.reasons += len(jobs) * (reason != "Resources")
+        self.reasons += len(jobs) * (reason not in QUIET)
         for job in jobs:
             put_field(job, "reason", reason)
         others = [listener for listener in self._listeners if listener is not known_to]

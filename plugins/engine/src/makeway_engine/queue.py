@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import attrs
 
+from makeway.clockwork import Clockwork
 from makeway.job_table import turn_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.priorities import Priority
@@ -26,6 +27,8 @@ from makeway_engine.throttle import WAITS, Throttle
 _PENDING = JobState.PENDING
 
 _ONLY_INT = {int}
+BEGINS = "BeginTime"
+"""Reason of a job whose time to begin has not come."""
 
 
 class Queue:
@@ -53,6 +56,9 @@ class Queue:
         self._blockers: dict[str, set[str]] = {}
         self.key_of = key_reserved_first if ledger.rule("reservation_first") else key_of
         """Gives the place of a job in the order of ranks; without, in the default order."""
+        self._looked_for = ledger.settings(Clockwork).sched_interval > 0
+        """Whether the main scheduler makes passes in periods: the first one finds that a time to begin has come, and
+        until then that is the reason (recorded: backfill_het_begin_time)."""
         self._rank: Callable[[Job], int | None] | None = None
         self._in_partition: dict[str, Mapping[str, int]] = {}
         """Priorities of the jobs for which partitions differ, by the partition's name."""
@@ -109,7 +115,7 @@ class Queue:
             self._ledger.wait_for(job, "JobHeldAdmin" if job.restarts else "JobHeldUser")
         elif job.eligible_at > now:
             heapq.heappush(self.later, (job.eligible_at, job.index, job))
-            self._ledger.wait_for(job, "BeginTime")
+            self._ledger.wait_for(job, BEGINS)
         else:
             self._insert(job)
 
@@ -137,11 +143,10 @@ class Queue:
         if job.spec.array_limit is not None and not self.throttle.lets_in(job):
             self._ledger.wait_for(job, WAITS)
             return
-        tried = self._list(job)
-        reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
-        if not tried:
-            reason = "PartitionDown"
-        self._ledger.wait_for(job, reason)
+        if not self._list(job):
+            self._ledger.wait_for(job, "PartitionDown")
+        elif not (self._looked_for and job.reason == BEGINS):
+            self._ledger.wait_for(job, "Priority" if len(self.entries) > len(job.partitions) else "None")
 
     def _list(self, job: Job) -> bool:
         """Give a job its entries; say whether it has any."""

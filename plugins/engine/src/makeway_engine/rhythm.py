@@ -10,15 +10,13 @@ from makeway.config import SchedulerTable
 from makeway.model import JobState, Seconds
 from makeway.registry import Policies
 from makeway_engine.grid import Grid
-from makeway_engine.ledger import Ledger, put
+from makeway_engine.ledger import QUIET, Ledger, put
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers import Schedulers
 from makeway_engine.transitions import Transitions
 
 _TINY = 1e-6
-_QUIET = frozenset(("Resources", "None", ""))
-"""Reasons that are no news for backfill."""
 
 
 class Rhythm:
@@ -215,14 +213,14 @@ class Rhythm:
             return False
         new = {job.id for _, job, _ in self._queue.arrivals}
         return any(
-            job.reason not in _QUIET and job.id not in new and job.state is JobState.PENDING
+            job.reason not in QUIET and job.id not in new and job.state is JobState.PENDING
             for _, job, _ in self._queue.entries
         )
 
     def _waits_otherwise(self) -> bool:
         """Whether a job that became eligible by the clock waits for something else than resources."""
         jobs = map(self._ledger.jobs.get, self._came)
-        return any(job and job.state is JobState.PENDING and job.reason != "Resources" for job in jobs)
+        return any(job and job.state is JobState.PENDING and job.reason not in QUIET for job in jobs)
 
     def _state(self) -> tuple[int, int, int]:
         """Return what differs after a look that is news for backfill.

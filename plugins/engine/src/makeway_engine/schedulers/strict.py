@@ -19,6 +19,7 @@ from makeway.partition_bounds import BOUNDS
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
+from makeway_engine.queue import BEGINS
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.going_on import GoingOn
@@ -198,6 +199,8 @@ class Strict:
             return True
         if self._asked and self._is_passed_over(job.id):
             return True
+        if job.spec.het_id is not None and job.reason == BEGINS:
+            self._ledger.wait_for(job, "None")  # its time has come; a component gets no other reason here
         if partition.index in closed or job.spec.reservation in state.reservations:
             if job.spec.het_id is None:  # a component keeps its reason (spec slurm-gang-and-select 5.3 no. 6)
                 self._wait_behind(job, partition)
