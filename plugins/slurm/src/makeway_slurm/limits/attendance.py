@@ -35,7 +35,7 @@ class Attendance:
         self._counts = CountBook(self._usage)
         self._ends = ends
         self._elsewhere = Elsewhere(view, self._counts)
-        self._requests: Remembered = {}
+        self._remembered: Remembered = {}
 
     def came(self, job: Job, view: ClusterView) -> None:
         """Count a job that was submitted."""
@@ -64,8 +64,8 @@ class Attendance:
                 seat.noted = True
                 counts.noted.append(seat)
         self.headroom.drop(job_id)
-        if job_id in self._requests:
-            del self._requests[job_id]
+        if job_id in self._remembered:
+            del self._remembered[job_id]
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Count what a job holds that has started."""
@@ -82,8 +82,8 @@ class Attendance:
         holding = _new(Holding, (seat, held, nodes, job))
         counts.held[job_id] = counts.begun[job_id] = holding
         headroom.drop(job_id)
-        if job_id in self._requests:
-            del self._requests[job_id]
+        if job_id in self._remembered:
+            del self._remembered[job_id]
         headroom.changes += 1
         if headroom.stands:
             limit = job.time_limit

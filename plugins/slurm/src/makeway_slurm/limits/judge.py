@@ -57,7 +57,7 @@ class Judge(Attendance):
         simple = Simple(view, counts, listing, whole_nodes)
         self.given_time = GivenTime(strictness, rules, counts, requested)
         self.requests = Requests(
-            view, counts, listing, simple, requested, whole_nodes, self.given_time.of, self._requests
+            view, counts, listing, simple, requested, whole_nodes, self.given_time.of, self._remembered
         )
         self._known = self.requests.known
         self._lifting = Lifting(counts, allowed=settings.lift_by_preempting)
