@@ -15,6 +15,7 @@ from makeway.settings import structure
 from makeway_app.replay import Options, replay
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.limits.kinds import Kind
+from makeway_slurm.limits.waiting import Waiting
 
 USERS = 4
 
@@ -101,7 +102,7 @@ def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
     hopeless: list[Blocked] = []
     after: list[Blocked] = []
     for each in judge.listing.of(judge._counts.seat(job), job.user):
-        found = judge.against(each, job, asked, view)
+        found = judge.waiting.against(each, job, asked, view)
         if found is None:
             continue
         if each.kind in (Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR):
@@ -126,15 +127,15 @@ def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
 @pytest.mark.parametrize("safe", [False, True])
 def test_nobody_is_held_otherwise(monkeypatch: pytest.MonkeyPatch, safe: bool) -> None:
     """Every answer of eight random sites is that of a look at each limit in turn; all kinds hold somebody."""
-    blocked, held = Judge.blocked, Counter[str]()
+    blocked, held = Waiting.blocked, Counter[str]()
 
-    def both(judge: Judge, job: Job, view: ClusterView) -> Any:
-        found = blocked(judge, job, view)
-        assert found == plainly(judge, job, view), (job.id, view.now)
+    def both(waiting: Waiting, job: Job, view: ClusterView) -> Any:
+        found = blocked(waiting, job, view)
+        assert found == plainly(view.book(Judge), job, view), (job.id, view.now)
         held[found.reason if found is not None else ""] += 1
         return found
 
-    monkeypatch.setattr(Judge, "blocked", both)
+    monkeypatch.setattr(Waiting, "blocked", both)
     for seed in range(8):
         chance = random.Random(seed)
         replay(site(chance, safe=safe), jobs(chance), (), Options(until=7000.0))

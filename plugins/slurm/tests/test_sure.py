@@ -119,9 +119,9 @@ def test_whoever_is_surely_let_in_is(monkeypatch: pytest.MonkeyPatch, safe: bool
         view = headroom._view
         sure = found > view.now
         told[job is None, sure] += 1
-        judge = view.book(Judge)
+        waiting = view.book(Judge).waiting
         for each in () if not sure else view.pending if job is None else (job,):
-            assert judge.blocked(each, view) is None, (each.id, view.now)
+            assert waiting.blocked(each, view) is None, (each.id, view.now)
         return found
 
     monkeypatch.setattr(Headroom, "until", checked)

@@ -6,7 +6,8 @@ A job that a limit keeps out holds up nobody, and nobody makes way for it: limit
 Which limits there are, and for whom:
 
 * `kinds`: what limits are about.
-* `qos_limits`, `association_limits`: those of a QOS, and of an association.
+* `qos_limits`: the limits of a QOS.
+* `association_limits`: the limits of an association.
 * `rulebook`: which of them hold for a job, the hidden ones left out.
 * `listing`: the same beside counts and usage.
 * `reasons`: their names in Slurm's words.
@@ -20,29 +21,38 @@ One rule each:
 * `wall_time`: wall time that they use up (GrpWall).
 * `jobs`: how many run (GrpJobs, MaxJobs).
 * `alone`: what a job breaks on its own (MaxWall, MaxTRES, MinTRES, MaxTRESMins).
-* `usage_threshold`: the fair share that a job needs.
-* `node_cap`: to how many nodes limits cap a job.
+* `usage_threshold`: the fair share that a job needs (UsageThreshold).
+* `node_cap`: to how many nodes limits cap a job (GrpTRES=node, MaxTRES=node).
 * `limit_stop`: what a job holds up that a limit keeps out (assoc_limit_stop).
 * `lifting`: limits that preempting may lift.
-* `access`, `barred`: who may use a partition, and what is said to a job that waits for one it may not use.
-* `ending`: running jobs that have to end.
+* `access`: who may use a partition (AllowAccounts, DenyQos, EnforcePartLimits).
+* `barred`: what is said to a job that waits for a partition that it may not use.
+* `ending`: running jobs that have to end, since minutes are used up.
 
 At the submission:
 
 * `submission`: who is taken and who is refused.
 * `submits`: how many jobs may be present (GrpSubmitJobs, MaxSubmitJobs).
-* `deny`: jobs that break a limit on their own (DenyOnLimit).
+* `deny`: refusing jobs that break a limit on their own (DenyOnLimit).
 * `given_time`: the time limit that limits give a job without one.
 
 What is counted:
 
 * `attendance`: who is present and who is active.
-* `counts`: what they hold.
+* `counts`: what they hold, by where they count.
 * `elsewhere`: jobs that wait in several partitions.
-* `requested`, `requests`, `asked`: what a job asks for.
+* `requested`: the TRES that a job asks for by its words.
+* `requests`: what it asks for, and which limits it does not pass for good.
+* `asked`: the values that say so.
 
-`judge` puts all of it together, and `answers` says it in words. `headroom` knows for sure that nobody is kept out;
-`room` and `simple` tell it how much is left, and for whom that is enough.
+What comes of it:
+
+* `judge`: all that limits know of one run.
+* `waiting`: which limit keeps a pending job out.
+* `answers`: that limit in words.
+* `headroom`: knowing for sure that none keeps anybody out.
+* `room`: how much limits leave beside a job.
+* `simple`: jobs of whom little has to be looked at.
 """
 
 from __future__ import annotations
@@ -108,7 +118,7 @@ def makeway_overdue(view: ClusterView) -> Overdue | None:
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView) -> list[Check]:
     """Say which limit keeps a job out that waits, and how much of it is taken."""
-    blocked = view.book(Judge).blocked(job, view)
+    blocked = view.book(Judge).waiting.blocked(job, view)
     question = "does a limit of a QOS, an association or the partition keep it out?"
     if blocked is None:
         return [Check(code="LI1", verdict="pass", question=question, found="none does")]
