@@ -13,6 +13,7 @@ from makeway.registry import Policies
 from makeway.worlds.events import Command, Submitted
 from makeway_engine.deeds import Deeds
 from makeway_engine.engine import Engine
+from makeway_engine.ledger import put
 from makeway_engine.queue import key_of, key_reserved_first
 from makeway_engine.throttle import Throttle
 from makeway_engine.why_suspended import reasons_of
@@ -57,6 +58,25 @@ def test_a_task_that_is_killed_gives_up_its_turn_at_once() -> None:
     throttle = Throttle()
     throttle.take_over(run.ledger.jobs, None)
     assert throttle.hand_over() == {"7": ["7_2"]}
+
+
+def test_tasks_that_backfill_left_unseen_are_eligible_from_the_next_look_on() -> None:
+    """They did not age while others were at work (recording array_limit_age); once seen, they did."""
+    for seen in (False, True):
+        run = engine(task(1), task(2), task(3))
+        first, second, third = run.ledger.jobs.values()
+        throttle = Throttle()
+        assert throttle.lets_in(first)
+        if not seen:
+            put(first, state=JobState.RUNNING)
+        else:
+            put(first, state=JobState.PENDING)
+        for each in (first, second, third):
+            throttle.came(each)
+            throttle.lets_in(each)
+        throttle.looked_at()
+        put(first, state=JobState.RUNNING, started_at=0.0)
+        assert list(throttle.held_up_by(first)) == ([] if seen else [second, third])
 
 
 def test_with_memory_whoever_had_his_turn_has_it() -> None:

@@ -53,6 +53,8 @@ class Queue:
         """Jobs that wait for the end of another, by the id of that one."""
         self.throttle = Throttle()
         """The tasks of job arrays."""
+        self.fresh: list[Job] = []
+        """Tasks that are eligible from the next look of a scheduler on."""
         self._blockers: dict[str, set[str]] = {}
         self.key_of = key_reserved_first if ledger.rule("reservation_first") else key_of
         """Gives the place of a job in the order of ranks; without, in the default order."""
@@ -130,8 +132,7 @@ class Queue:
 
     def _next_tasks(self, job: Job, now: Seconds, *, ended: bool) -> bool:
         """Let others of a task's array have their turn; say whether there were any."""
-        for each in self.throttle.held_up_by(job):
-            put_field(each, "eligible_since", now)
+        self.fresh.extend(self.throttle.held_up_by(job))
         came = [each for each in self.throttle.left(job, ended=ended) if self.waiting.get(each.id) is each]
         for each in came:
             self._admit(each, now)
@@ -251,6 +252,12 @@ class Queue:
     def gave_up_turn(self, job: Job, now: Seconds) -> None:
         """A task of an array has ended or was killed: others have their turn while it leaves its nodes."""
         self._next_tasks(job, now, ended=False)
+
+    def looked_at(self, now: Seconds) -> None:
+        """Take note that a scheduler looks at the queue."""
+        for job in self.fresh:
+            put_field(job, "eligible_since", now)
+        self.fresh.clear()
 
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""

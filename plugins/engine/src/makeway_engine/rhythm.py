@@ -186,6 +186,7 @@ class Rhythm:
                 before = self._ledger.version, self._ledger.reasons
                 if self._watch is not None:
                     self._watch()
+                self._queue.looked_at(now)
                 self._backfill.run()
                 if self._watch is not None:
                     self._watch()
@@ -243,6 +244,9 @@ class Rhythm:
             self._mark()
         if self._placer.kept.claims:
             self._placer.serve()
+        if self._queue.throttle:
+            self._queue.throttle.looked_at()
+            self._queue.looked_at(self._ledger.now)
         if self._alone is not None:
             self._alone()
         else:

@@ -26,6 +26,8 @@ class Throttle:
         """Those that have not ended, by array and id."""
         self._inside: dict[str, set[str]] = {}
         self._waiting: dict[str, list[tuple[_Place, Job]]] = {}
+        self._began_unseen: dict[str, bool] = {}
+        """Of the arrays that the main scheduler has looked at: whether tasks were at work by then."""
 
     def __bool__(self) -> bool:
         return bool(self.tasks)
@@ -83,13 +85,22 @@ class Throttle:
         if not (self.tasks.get(array_id) or inside):
             del self._inside[array_id]
             self._waiting.pop(array_id, None)
+            self._began_unseen.pop(array_id, None)
         return came
 
-    def held_up_by(self, job: Job) -> Sequence[Job]:
-        """Return the tasks that wait for one which gives its turn up now, among others that are all at work.
+    def looked_at(self) -> None:
+        """Take note of a look of the main scheduler at whoever may be tried."""
+        for array_id, inside in self._inside.items():
+            if array_id not in self._began_unseen:
+                tasks = self.tasks.get(array_id, {})
+                self._began_unseen[array_id] = any(tasks[each].state in _AT_WORK for each in inside)
 
-        They have not been eligible so far. While any task is looked at that might start, the rest of its array is as
-        eligible as that one (recorded: array_limit_age).
+    def held_up_by(self, job: Job) -> Sequence[Job]:
+        """Return the tasks that become eligible only now that one gives its turn up, among others all at work.
+
+        As Slurm has it, backfill started those that are at work before the main scheduler had looked at their array:
+        what is left of that did not age meanwhile (recorded: array_limit_age). Once it has looked, all that wait age
+        (recorded: array_limits).
         """
         array_id, limit = job.spec.array_id, job.spec.array_limit
         inside = self._inside.get(array_id or "", set())
@@ -99,6 +110,9 @@ class Throttle:
         others = [tasks[each].state for each in inside if each != job.id]
         if job.started_at is None or any(state not in _AT_WORK for state in others):
             return ()
+        if not self._began_unseen.get(array_id, False):
+            return ()
+        del self._began_unseen[array_id]
         return [each for _, each in self._waiting.get(array_id, ())]
 
     def behind(self, job: Job) -> Sequence[Job]:
@@ -140,6 +154,7 @@ class Throttle:
             if array_id is None or job.spec.array_limit is None:
                 continue
             inside = self._inside.setdefault(array_id, set())
+            self._began_unseen[array_id] = False
             if job.id in turns.get(array_id, ()) if turns is not None else job.state in _AT_WORK:
                 inside.add(job.id)
             elif turns is not None and job.reason == WAITS:
