@@ -27,8 +27,13 @@ _Release = tuple[Seconds, int, Job]
 
 
 def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
-    """Return when the job of `attempt` could start: now, with all of `removable` gone, or as jobs end."""
-    if attempt.offers_to_share and attempt.view.rule("forecast_alone_first"):
+    """Return when the job of `attempt` could start: now, with all of `removable` gone, or as jobs end.
+
+    Slurm's backfill first asks as if a job that offers to share did not, unless it wants features (recorded:
+    backfill_sharer_as_if_alone and backfill_sharer_of_features).
+    """
+    first_alone = attempt.offers_to_share and not attempt.job.spec.features
+    if first_alone and attempt.view.rule("forecast_alone_first"):
         alone = _estimate(attempt.alone(), removable)
         if alone is not None and alone.at <= attempt.view.now:
             return alone

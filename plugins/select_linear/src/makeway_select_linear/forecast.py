@@ -24,10 +24,11 @@ def forecast(
 ) -> Forecast | None:
     """Say when `job` could start (4.2.9); ends beyond the limits count as "now".
 
-    Slurm's backfill first asks as if a job that offers to share did not (recorded: backfill_het_less_shared).
+    Slurm's backfill first asks as if a job that offers to share did not, unless it wants features (recorded:
+    backfill_het_less_shared and backfill_sharer_of_features).
     """
     request = selector.request(job)
-    if not request.shares or not view.rule("forecast_alone_first"):
+    if not request.shares or job.spec.features or not view.rule("forecast_alone_first"):
         return _estimate(selector, job, nodes, view, removable, request)
     by_itself = attrs.evolve(request, shares=False, limit=1)
     alone = _estimate(selector, job, nodes, view, removable, by_itself)

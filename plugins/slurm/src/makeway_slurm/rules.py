@@ -206,9 +206,9 @@ RULES: Mapping[str, Rule] = {
         section="slurm-preemption 5.2.6",
     ),
     "forecast_alone_first": Rule(
-        "backfill first estimates the start of a job that offers to share as if it did not; select/cons_tres may find "
-        "it room beside jobs that do not share, where the start then fails, and backfill keeps the nodes meanwhile; "
-        "select/linear looks at nodes with at most one job; not in force under EASY",
+        "backfill first estimates the start of a job that offers to share as if it did not, unless it wants features; "
+        "select/cons_tres may find it room beside jobs that do not share, where the start then fails, and backfill "
+        "keeps the nodes meanwhile; select/linear looks at nodes with at most one job; not in force under EASY",
         "1",
         section="slurm-gang-and-select 5.4",
     ),
