@@ -49,3 +49,18 @@ def test_a_task_that_starts_again_keeps_its_record() -> None:
     again = job("a_1", 7, array_id="a")
     table.came(again, VIEW)
     assert table.place(again) == (7, 0)
+
+
+def test_a_task_that_is_set_apart_has_the_record_that_was_shared() -> None:
+    """Those that are left stand behind whoever has come since; its start changes nothing more (preempt_array_aging)."""
+    table = JobTable(VIEW)
+    tasks = [job(f"a_{at}", at, array_id="a") for at in (1, 2, 3)]
+    other = job("b", 4)
+    for each in (*tasks, other):
+        table.came(each, VIEW)
+    table.set_apart(tasks[0])
+    table.set_apart(other)
+    for _ in range(2):
+        assert [each.id for each in sorted((*tasks, other), key=table.place)] == ["a_1", "b", "a_2", "a_3"]
+        assert [table.shares(each) for each in tasks] == [None, "a", "a"]
+        table.started(tasks[0], VIEW)

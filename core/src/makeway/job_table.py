@@ -24,7 +24,7 @@ class JobTable:
         self._of_rest: dict[str, Place] = {}
         """By array: the record of the tasks that have not started."""
         self._of_task: dict[str, Place] = {}
-        """By job id: the records of tasks that have started."""
+        """By job id: the records of tasks that have started, or were set apart."""
         self._present: dict[str, int] = {}
         """By array: how many of its tasks there are."""
 
@@ -51,12 +51,18 @@ class JobTable:
     def started(self, job: Job, view: ClusterView) -> None:
         """A job starts: a task that does so for the first time gets a record of its own."""
         del view
+        self.set_apart(job)
+
+    def set_apart(self, job: Job) -> None:
+        """Give a task that waits with others a record of its own, before it starts.
+
+        It has the one that they shared, and those that are left get a new one (recorded: preempt_array_aging).
+        """
         array = job.spec.array_id
-        if array is None or job.id in self._of_task:
-            return
-        self._of_task[job.id] = self._of_rest[array]
-        self._made += 1
-        self._of_rest[array] = (self._last, self._made)
+        if array is not None and job.id not in self._of_task:
+            self._of_task[job.id] = self._of_rest[array]
+            self._made += 1
+            self._of_rest[array] = (self._last, self._made)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """A job gives its nodes back: its record stays where it is."""

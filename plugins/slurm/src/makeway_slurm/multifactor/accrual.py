@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from makeway.job_table import JobTable
 from makeway.model import ClusterView, Job, Qos
 from makeway_slurm.accounts.limits import Limits, parse_limits
 from makeway_slurm.accounts.settings import Settings
@@ -30,6 +31,7 @@ class Accrual:
         self._since: dict[str, int] = {}
         """Jobs that are let age by a limit, with the second from which on."""
         self._table = TaskTable()
+        self._job_table = view.book(JobTable)
 
     @property
     def is_plain(self) -> bool:
@@ -88,6 +90,8 @@ class Accrual:
             aging = tasks[: max(0, most - counts[key])]
             if 0 < len(aging) < len(tasks):
                 self._table.split(aging)
+                for job in aging:
+                    self._job_table.set_apart(job)
             for job in aging:
                 self._since[job.id] = second
                 counts.update(self._keys(job))
