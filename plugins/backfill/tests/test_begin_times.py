@@ -86,7 +86,7 @@ def test_a_job_that_waits_for_priority_is_news_each_second(news: bool, start: fl
         "h         1      2         5           5         a      -\n"
         "i         1      2         5           5         a      -\n"
         "b         3      1         4           4         -      9\n",
-        cluster=cluster([node("n[1-2]", features=["a"]), node("n3")]),
+        cluster=(node("n[1-2]", features=["a"]), node("n3")),
         config={
             "scheduler": "backfill",
             "clockwork": CLOCKS,

@@ -11,7 +11,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
 from makeway_engine.engine import Engine
-from makeway_testing import cluster, replay_table, tiers, timeline
+from makeway_testing import cluster, node, replay_table, tiers, timeline
 from makeway_testing.builders import build_cluster, config
 
 BUILTIN = {"scheduler": "builtin"}
@@ -421,3 +421,28 @@ def test_the_next_look_finds_that_a_begin_time_has_come(interval: float, when_du
         run.step(now, [])
         reasons.append(run.ledger.jobs["later"].reason)
     assert reasons == ["BeginTime", when_due, "Resources"]
+
+
+@pytest.mark.parametrize(("rule", "starts"), [(True, (3.0, 8.0)), (False, (20.0, 20.0))])
+def test_who_could_never_run_on_the_rest_holds_up_nobody(rule: bool, starts: tuple[float, ...]) -> None:
+    """`h` keeps n2 and n3 from others; `m` has too many CPUs for n1, where `next`, and then `low`, find room."""
+    run = replay_table(
+        "job   partition  submit  nodes  cpus  run_time  exclusive\n"
+        "r     high            0      1     1        10       node\n"
+        "h     high            1      2     2        10       node\n"
+        "m     mid             2      1     8         3          -\n"
+        "next  mid             3      1     1         5          -\n"
+        "low   low             4      1     1         5          -\n",
+        cluster=(node("n1", cpus=4), node("n[2-3]", cpus=8)),
+        config={
+            "scheduler": "builtin",
+            "select": "select/cons_tres",
+            "rules": {"unable_on_the_rest_holds_up_nobody": rule},
+            "partitions": {
+                "high": {"nodes": "n[2-3]", "priority_tier": 3},
+                "mid": {"priority_tier": 2},
+                "low": {"priority_tier": 1},
+            },
+        },
+    )
+    assert (*run.starts("next"), *run.starts("low")) == starts

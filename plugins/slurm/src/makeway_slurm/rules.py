@@ -240,6 +240,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.3",
     ),
+    "unable_on_the_rest_holds_up_nobody": Rule(
+        "a job that could not run on the nodes left in a pass of the main scheduler, even if they were idle, waits for "
+        "ReqNodeNotAvail and closes no partition",
+        "1",
+        section="slurm-gang-and-select 4.1.4, 5.3 no. 4",
+    ),
     "reservation_first": Rule(
         "jobs that ask for a reservation stand before all others in the queue, whatever their tier and priority",
         "1",

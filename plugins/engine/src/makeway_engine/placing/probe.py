@@ -22,6 +22,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
     Selector,
+    SuspendedBy,
     Window,
 )
 from makeway.record import Recorder
@@ -165,6 +166,17 @@ class Prober:
         except Exception as error:
             raise self._policies.blame("makeway_selector", job, error) from error
         return self.checked(job, found)
+
+    def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
+        """Whether a job could run on some nodes if nobody else was there."""
+        attempt = self._selector.attempt(job, nodes, self._ledger)
+        gone: set[str] = set()
+        for other in self._ledger.active:
+            name = other.spec.het_id or other.id  # components are removed together
+            if name not in gone and other.suspended_by is not SuspendedBy.ADMIN:
+                gone.add(name)
+                attempt.remove(other, PreemptMode.CANCEL)
+        return isinstance(self.look(attempt), Placement)
 
     def _is_known_to_wait(self, job: Job) -> bool:
         """Whether a job that found no room before need not be probed: a glance says that there is none now."""

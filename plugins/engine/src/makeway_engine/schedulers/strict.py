@@ -31,6 +31,9 @@ _PENDING = JobState.PENDING
 _SUSPENDED = JobState.SUSPENDED
 _STARTED = Outcome.STARTED
 _BUSY = Outcome.BUSY
+_MOST_KNOWN = 10_000
+NOT_AVAILABLE = "ReqNodeNotAvail"
+"""Reason of a job that could not run on the nodes that others leave in a pass."""
 RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
 """Reason of a job whose nodes are kept for partitions of a higher tier."""
 
@@ -75,6 +78,9 @@ class Strict:
         self._going_on = GoingOn(attempts.queue, attempts.placer) if goes_on else None
         self._reserves = attempts.placer.policies.implements("makeway_windows")
         self._clockwork = attempts.ledger.settings(Clockwork)
+        self._asks_of_rest = attempts.ledger.rule("unable_on_the_rest_holds_up_nobody")
+        self._unable: dict[str, tuple[NodeBits, bool]] = {}
+        """By job id: whether it could not run on the nodes that were left when that was asked last."""
         self._asked: dict[str, Seconds] = {}
         """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
 
@@ -241,7 +247,7 @@ class Strict:
         allowed = self._ledger.all_nodes & ~state.withdrawn
         if job.required & ~allowed:
             if (partition.nodes & allowed & self._ledger.up).bit_count() >= job.size:
-                self._ledger.wait_for(job, "ReqNodeNotAvail")
+                self._ledger.wait_for(job, NOT_AVAILABLE)
                 self._doubt()
                 return
             outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
@@ -260,6 +266,10 @@ class Strict:
             left = partition.nodes & allowed & self._ledger.up
             if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
                 self._ledger.wait_for(job, RESERVED)
+            elif outcome is _BUSY and partition.nodes & state.withdrawn and self._is_unable(job, left):
+                self._ledger.wait_for(job, NOT_AVAILABLE)
+                self._doubt()
+                return
             if self._reserves or job.spec.reservation:
                 self._doubt()
             if self._reserves and outcome is _BUSY and self._placer.prober.kept_by_windows(job):
@@ -279,6 +289,20 @@ class Strict:
                 state.withdrawn |= partition.nodes
         else:
             self._doubt()
+
+    def _is_unable(self, job: Job, left: NodeBits) -> bool:
+        """Whether a job could not run on the nodes left, even if they were idle; it then holds up nobody.
+
+        Recorded: builtin_never_on_the_rest_cons and builtin_never_on_the_rest_linear.
+        """
+        if not self._asks_of_rest or job.spec.licenses:
+            return False
+        known = self._unable.get(job.id)
+        if known is None or known[0] != left:
+            if len(self._unable) > _MOST_KNOWN:
+                self._unable.clear()
+            known = self._unable[job.id] = left, not self._placer.prober.could_run_on(job, left)
+        return known[1]
 
     def _has_no_nodes(self, job: Job, left: NodeBits) -> bool:
         """Whether too few nodes are left for a job whose limit is only looked at once there are enough.
