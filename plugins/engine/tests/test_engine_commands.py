@@ -231,6 +231,22 @@ def test_commands_that_make_no_sense_are_refused(commands: str, reason: str) -> 
     assert run.timeline == replay_table(TWO, config=BUILTIN).timeline
 
 
+@pytest.mark.parametrize(("rule", "order"), [(True, ["w", "b", "a"]), (False, ["w", "a", "b"])])
+def test_the_release_of_a_job_that_is_not_held(rule: bool, order: list[str]) -> None:
+    """Under the rule it gets a new priority all the same, which is the lowest of priority/basic."""
+    run = replay_table(
+        """
+        job  submit  run_time
+        w         0        20
+        a         1         5
+        b         2         5
+        """,
+        config=BUILTIN | {"rules": {"release_renews_priority": rule}},
+        commands="10 release a",
+    )
+    assert sorted("wab", key=lambda job: run.starts(job)) == order
+
+
 def test_unknown_commands_are_refused_with_a_guess() -> None:
     """Allowed words and the nearest one."""
     (reason,) = refusals(replay_table(ONE, config=BUILTIN, commands="10 suspnd a"))

@@ -200,10 +200,11 @@ class Commands:
             self._transitions.tell_gang("held", job)
 
     def _release(self, job: Job, _: Command) -> None:
-        if not job.held:
+        renews = job.state is JobState.PENDING and self._ledger.rule("release_renews_priority")
+        if not (job.held or renews):
             raise Refused("the job is not held")
         for part in self._by_leader(job):
-            if part.held:
+            if part.held or renews:
                 self._anew(part, Occasion.RELEASED)
 
     def _priority(self, job: Job, command: Command) -> None:

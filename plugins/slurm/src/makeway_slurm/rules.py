@@ -246,6 +246,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 4.1.4, 5.3 no. 4",
     ),
+    "release_renews_priority": Rule(
+        "the release of a job that waits gives it a new priority even if it is not held; with priority/basic that is "
+        "the lowest (measured on 22.05.8; later releases: open)",
+        "1",
+        section="slurm-gang-and-select 5.1",
+    ),
     "reservation_first": Rule(
         "jobs that ask for a reservation stand before all others in the queue, whatever their tier and priority",
         "1",
