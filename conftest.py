@@ -1,15 +1,31 @@
-"""Settings of all tests: Hypothesis never fails a test for being slow, as machines are shared and noisy."""
+"""Settings of all tests: Hypothesis never fails a test for being slow, as machines are shared and noisy.
 
+A test looks at the installed distributions once, as a command does: a look takes 10 ms where a hundred are installed,
+and the suite makes ten thousands of them.
+"""
+
+import contextlib
 import gc
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from makeway.entry_points import one_look
 
 if not os.environ.get(
     "CI"
 ):  # there Hypothesis takes its own profile, which is patient too and draws the same cases
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Let what is installed be looked at once in a test, save in one that installs something itself."""
+    with contextlib.nullcontext() if item.get_closest_marker("looks_anew") else one_look():
+        return (yield)
 
 
 def pytest_runtest_teardown() -> None:

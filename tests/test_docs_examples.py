@@ -349,6 +349,7 @@ def walk(page: Path, folder: Path, *, installs: bool = False) -> Iterator[tuple[
                 del sys.modules[name]
 
 
+@pytest.mark.looks_anew
 @pytest.mark.parametrize("page", WALKS, ids=lambda page: page.stem)
 def test_a_walk_works_as_shown(page: Path, tmp_path: Path) -> None:
     """Every file and command, in order; what comes out is what the page shows."""
@@ -359,6 +360,7 @@ def test_a_walk_works_as_shown(page: Path, tmp_path: Path) -> None:
     assert seen
 
 
+@pytest.mark.looks_anew
 @pytest.mark.slow
 def test_the_tests_of_the_tutorial_pass(tmp_path: Path) -> None:
     """Those that ``makeway new-plugin`` wrote, with the rule changed and the test added as the page says."""

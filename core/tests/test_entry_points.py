@@ -12,6 +12,7 @@ from makeway import collector
 from makeway.entry_points import one_look, points
 
 
+@pytest.mark.looks_anew
 def test_one_look_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     """None where nobody asks, one inside, however nested; outside, one for each question."""
     looks: list[dict[str, Any]] = []

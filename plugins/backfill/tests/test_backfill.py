@@ -52,6 +52,7 @@ def test_the_first_task_of_an_array_starts_whichever_finds_nodes() -> None:
     assert run.starts("a_2") == (15.0,)
 
 
+@pytest.mark.looks_anew
 def test_the_core_asks_for_it_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is not installed, whoever wants it reads what to install."""
     assert scheduler_of("backfill") is Backfill

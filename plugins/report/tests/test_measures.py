@@ -225,6 +225,7 @@ def test_the_table_has_them_where_they_are_asked_for(tmp_path: Path) -> None:
     assert metrics["jct_mean"] == 125.0
 
 
+@pytest.mark.looks_anew
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is added up unless it is asked for; then the message says what to install."""
     monkeypatch.setattr("makeway.entry_points.metadata.entry_points", lambda **_: ())

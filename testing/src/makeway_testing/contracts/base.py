@@ -139,6 +139,7 @@ class Contract:
             self.fail(str(error))
 
     # ------------------------------------------------------------------------------- holding rules
+    @registry.one_look()
     def hold(
         self,
         rule: Callable[[Scenario], None],
