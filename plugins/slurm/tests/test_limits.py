@@ -669,6 +669,48 @@ def test_a_limit_on_jobs_of_an_account_closes_it() -> None:
 
 
 # --------------------------------------------------------------------------------- reasons
+TAKEN = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+
+
+def _behind_all_nodes(**held: Any) -> dict[str, str]:
+    """Return why jobs wait while one before them waits for all nodes, and another runs for each limit on one job."""
+    config = site(
+        {"normal": {}, "one": {"MaxJobsPA": 1}, "each": {"MaxJobsPU": 1}, "bound": {"MaxJobsPA": 1}},
+        [{"Account": "a"}, {"Account": "a", "User": "user"}],
+        partitions=[
+            {"name": "main", "default": True, "max_time": 3600.0},
+            {"name": "other", "max_time": 3600.0},
+            {"name": "third", "max_time": 3600.0},
+            {"name": "short", "max_time": 300.0, "qos": "bound"},
+        ],
+        scheduler={"type": "builtin"},
+    )
+    of_a: dict[str, Any] = {"account": "a", "user": "user"}
+    run = play(
+        config,
+        *(job(f"runs_{qos}", run_time=90, qos=qos, partitions=("other",), **of_a) for qos in ("one", "each")),
+        job("runs_short", run_time=90, qos="normal", partitions=("short",), **of_a),
+        job("all", 16, qos="normal", submit_at=1, **of_a),
+        job("waits", submit_at=2, **held, **of_a),
+        until=20,
+    )
+    return reasons(run)
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        ({"qos": "one", "partitions": ("third",)}, TAKEN),
+        ({"qos": "each", "partitions": ("third",)}, "QOSMaxJobsPerUserLimit"),
+        ({"qos": "normal", "minutes": 10, "partitions": ("main", "short")}, "PartitionTimeLimit"),
+    ],
+    ids=["MaxJobsPA", "MaxJobsPU", "beyond the bounds of the second partition"],
+)
+def test_reasons_behind_a_job_that_waits_for_all_nodes(held: dict[str, Any], reason: str) -> None:
+    """As recorded: limit_jobs_without_nodes, part_bounds_before_limit."""
+    assert _behind_all_nodes(**held)["waits"] == reason
+
+
 def test_a_limit_is_the_reason_from_the_submission_on() -> None:
     """Behind a closed partition it stays; limits on TRES are named once somebody tries (recorded: limit_reason_stays).
 

@@ -142,17 +142,21 @@ class Placer:
     def wait_beyond(self, job: Job, partition: Partition, reason: str) -> Outcome:
         """Let a job wait that is beyond the bounds of one of its partitions, as `out_of_bounds` says.
 
-        A limit that is looked at before nodes is the reason rather than the bounds, and one that has kept it out of
-        another partition stays the reason (recorded: part_bounds_and_limit).
+        A limit that is its reason already stays so, or gives way to one of this partition that is looked at before
+        nodes (recorded: part_bounds_and_limit). Of any other job the bounds are the reason, whether or not such a limit
+        keeps it out here (recorded: part_bounds_before_limit).
         """
         if job.partition is not partition:
             enter(job, partition)
-        if len(job.partitions) > 1:
+        if (
+            len(job.partitions) > 1
+            and job.reason in self.ledger.settled_reasons
+            and job.reason not in _NO_LIMITS
+        ):
             limit = None if self.forgiveness.on else self.ledger.kept_out(job)
             if limit is not None and limit.before_nodes and limit.reason not in BOUNDS:
                 return self.action.wait(job, limit, Outcome.LIMITED)
-            if job.reason in self.ledger.settled_reasons and job.reason not in _NO_LIMITS:
-                return Outcome.LIMITED
+            return Outcome.LIMITED
         return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
 
     def _try_start(self, question: Question) -> Outcome:

@@ -17,7 +17,7 @@ from makeway.config import SchedulerTable
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.partition_bounds import BOUNDS
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import Ledger
+from makeway_engine.ledger import Ledger, enter
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import BEGINS
 from makeway_engine.schedulers.common import Attempts
@@ -251,7 +251,7 @@ class Strict:
                 self._doubt()
                 return
             outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
-        elif state.withdrawn and self._has_no_nodes(job, partition.nodes & allowed & self._ledger.up):
+        elif state.withdrawn and self._has_no_nodes(job, partition, allowed):
             outcome = _BUSY  # even if a limit keeps it out as well
         else:
             outcome = self._placer.try_start(Question(job, partition, allowed))
@@ -304,14 +304,19 @@ class Strict:
             known = self._unable[job.id] = left, not self._placer.prober.could_run_on(job, left)
         return known[1]
 
-    def _has_no_nodes(self, job: Job, left: NodeBits) -> bool:
+    def _has_no_nodes(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
         """Whether too few nodes are left for a job whose limit is only looked at once there are enough.
 
         It then holds up others as any job would (recorded: limit_without_nodes). Where there are enough nodes without
-        room, the limit comes first.
+        room, the limit comes first, and the bounds of the partition always do (recorded: part_bounds_before_limit).
         """
+        left = partition.nodes & allowed & self._ledger.up
         if left.bit_count() >= job.size or not self._placer.rulings.limited(job):
             return False
+        if self._placer.out_of_bounds(job, partition):
+            return False
+        if job.partition is not partition:
+            enter(job, partition)
         limit = self._ledger.kept_out(job)
         return limit is not None and (not limit.before_nodes or limit.at_submission_only)
 

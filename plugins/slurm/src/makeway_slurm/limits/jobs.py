@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from makeway.model import Blocked, ClusterView
 from makeway_slurm.limits.answers import full
 from makeway_slurm.limits.asked import Listed
@@ -9,12 +11,19 @@ from makeway_slurm.limits.lifting import Lifting
 
 
 def running(listed: Listed, view: ClusterView, lifting: Lifting) -> Blocked | None:
-    """Hold a job against such a limit."""
+    """Hold a job against such a limit.
+
+    Of all limits that are looked at before nodes, only MaxJobsPA lets the main scheduler look whether nodes are left to
+    a job first (recorded: limit_jobs_without_nodes).
+    """
     rule, key = listed.rule, listed.key
     have = listed.holds.jobs
     if have >= rule.most and lifting.allowed:
         have -= sum(1 for _ in lifting.gone(key, view))
-    return lifting.lifted(full(rule, 1, have), rule, key) if have >= rule.most else None
+    if have < rule.most:
+        return None
+    blocked = lifting.lifted(full(rule, 1, have), rule, key)
+    return attrs.evolve(blocked, at_submission_only=True) if rule.key == "pa" else blocked
 
 
 __all__ = ["running"]

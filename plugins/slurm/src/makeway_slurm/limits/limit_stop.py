@@ -19,7 +19,8 @@ def held_up_by(blocked: Blocked, listed: Listed, job: Job, settings: Settings) -
     Backfill keeps no nodes for one that may never have as many as it asks for (recorded: limit_stop_nodes).
     """
     of_account = listed.kind is Kind.JOBS and listed.rule.key == "pa"
-    blocked = attrs.evolve(blocked, holds_up=of_account or not blocked.before_nodes)
+    holds_up = of_account or not blocked.before_nodes
+    blocked = attrs.evolve(blocked, holds_up=holds_up, at_submission_only=False)
     if caps_nodes(listed.rule, job.size):
         return blocked
     return attrs.evolve(
