@@ -219,8 +219,10 @@ def test_jobs_are_numbered_as_submitted(tmp_path: Path) -> None:
     assert [(job.id, job.name) for job in scenario.jobs] == [
         ("1+0", "het+0"), ("1+1", "het+1"), ("3", "next"), ("4", "low"), ("5", "late"),
     ]  # fmt: skip
-    het = scenario.jobs[1]
-    assert (het.het_id, het.het_offset, het.steps, het.on_term) == ("1", 1, True, "ignore")
+    leader, other = scenario.jobs[:2]
+    assert (leader.het_id, leader.het_offset, leader.steps, leader.on_term) == ("1", 0, True, "ignore")
+    # Script and step run on the nodes of the leader alone.
+    assert (other.het_id, other.het_offset, other.steps, other.on_term) == ("1", 1, False, "default")
     assert scenario.jobs[2].priority == 0
     assert scenario.jobs[4].run_time == pytest.approx(9.9)
 

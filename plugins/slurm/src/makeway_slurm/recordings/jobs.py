@@ -82,7 +82,15 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
         )
     except RefusedError:
         return []
-    return [_named(spec, entry, recording) for spec in specs]
+    return [_named(_without_processes(spec) if spec.het_offset else spec, entry, recording) for spec in specs]
+
+
+def _without_processes(component: JobSpec) -> JobSpec:
+    """Return a component that is not the leader: script and step run on the nodes of the leader alone.
+
+    So nobody there ignores a signal, and its nodes are clean at once (recorded: het_requeued_step).
+    """
+    return attrs.evolve(component, steps=False, on_term=attrs.fields(JobSpec).on_term.default)
 
 
 def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSpec:
