@@ -90,7 +90,7 @@ def _without_processes(component: JobSpec) -> JobSpec:
 
     So nobody there ignores a signal, and its nodes are clean at once (recorded: het_requeued_step).
     """
-    return attrs.evolve(component, steps=False, on_term=attrs.fields(JobSpec).on_term.default)
+    return attrs.evolve(component, steps=False, on_term="default")
 
 
 def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSpec:
