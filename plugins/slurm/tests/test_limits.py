@@ -768,6 +768,17 @@ def test_the_qos_caps_the_nodes_before_an_account_that_allows_as_many(most: int,
     assert reasons(play(config, wide, until=10)) == {"wide": reason}
 
 
+def test_a_limit_before_nodes_comes_before_a_barred_account() -> None:
+    """As recorded: part_bars_and_limit."""
+    config = site(
+        {"q": {"MaxWall": 3}},
+        [{"Account": "b"}, {"Account": "b", "User": "user"}],
+        partitions=[{"name": "main", "default": True, "attributes": {"AllowAccounts": "a"}}],
+    )
+    held = job("held", qos="q", account="b", user="user")
+    assert reasons(play(config, held, until=10)) == {"held": "QOSMaxWallDurationPerJobLimit"}
+
+
 def test_assoc_limit_stop_has_the_limit_as_reason() -> None:
     """Who is held says its limit; who stands behind it waits for its priority."""
     config = site({"capped": {"GrpTRES": "cpu=4"}}, own={"limit_stop": True}, scheduler={"type": "builtin"})

@@ -54,15 +54,13 @@ class Waiting:
         shut = self._door.shut(job, job.partition)
         if not shut:
             return self._by_limits(job, view)
-        if shut in BOUNDS and len(job.partitions) > 1:
-            found = self._by_limits(job, view)  # the reason, if nodes are not looked at for it
+        of_account = self._door.bars_account_alone(job, job.partition)
+        found = None
+        if of_account or (shut in BOUNDS and len(job.partitions) > 1):
+            found = self._by_limits(job, view)
             if found is not None and found.before_nodes:
-                return found
-        planned_for = (
-            self._plans_for_barred
-            and self._door.bars_account_alone(job, job.partition)
-            and self._by_limits(job, view) is None
-        )
+                return found  # the reason, if nodes are not looked at for it (recorded: part_bars_and_limit)
+        planned_for = self._plans_for_barred and of_account and found is None
         return barred(shut, planned_for=planned_for)
 
     def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:
