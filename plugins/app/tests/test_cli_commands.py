@@ -276,6 +276,7 @@ def makeway_dialect():
 """
 
 
+@pytest.mark.looks_anew
 def test_readers_of_plugins_are_asked(run: Run, install: Install, tmp_path: Path) -> None:
     """Of all installed ones."""
     path = tmp_path / "site.fancy"

@@ -137,6 +137,7 @@ def makeway_dialect():
 """
 
 
+@pytest.mark.looks_anew
 def test_recordings_of_another_scheduler(run: Run, install: Install, tmp_path: Path) -> None:
     """A plugin reads and judges, the command plays."""
     folder = tmp_path / "recordings"

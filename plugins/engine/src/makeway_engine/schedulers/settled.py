@@ -76,7 +76,7 @@ class Settled:
     def lets_wait(self, arrivals: Sequence[Entry]) -> bool:
         """Let those wait that came since the last pass, if that is all that another one would come to."""
         ledger, heads = self._ledger, self._heads
-        if self._doubtful or self._attempts.again or self._placer.forgives:
+        if self._doubtful or self._attempts.again or self._placer.forgives or self._is_due():
             return False
         if self._at != (ledger.version, ledger.freed) and not self.all_wait_on():
             return False
@@ -122,9 +122,14 @@ class Settled:
         ledger = self._ledger
         return bool(
             self._heads
-            and not (self._doubtful or self._attempts.again or self._placer.forgives)
+            and not (self._doubtful or self._attempts.again or self._placer.forgives or self._is_due())
             and self._at == (ledger.version, ledger.freed)
         )
+
+    def _is_due(self) -> bool:
+        """Whether the instant has come at which others may be displaced: between looks nobody says `again` then."""
+        retries = self._placer.making_way.retries
+        return bool(retries) and retries[0] <= self._ledger.now
 
     def nodes_before(self, partition: Partition, key: Key) -> NodeBits:
         """Return the nodes of a partition that nobody has closed who comes before this place in the queue."""
