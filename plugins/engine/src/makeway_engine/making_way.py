@@ -45,6 +45,10 @@ class MakingWay:
         if at > self._ledger.now:
             heapq.heappush(self.retries, at)
 
+    def has_come(self, now: Seconds) -> bool:
+        """Whether asking again may help at `now`; `due` has not said so yet."""
+        return bool(self.retries) and self.retries[0] <= now + _TINY
+
     def next_retry(self, now: Seconds, *, passed: bool = False) -> Seconds | None:
         """Return the next instant at which asking again may help; None: none is known.
 
@@ -70,7 +74,7 @@ class MakingWay:
     def due(self, now: Seconds) -> bool:
         """Whether an instant remembered has come; it is forgotten."""
         came = False
-        while self.retries and self.retries[0] <= now + _TINY:
+        while self.has_come(now):
             heapq.heappop(self.retries)
             came = True
         return came

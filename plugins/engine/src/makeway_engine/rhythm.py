@@ -201,8 +201,8 @@ class Rhythm:
 
     def _time_is_news(self) -> bool:
         """Whether backfill is the first to see that asking again may help, since it makes one pass after the other."""
-        point, retries = self._backfill_point, self._making_way.retries
-        return point is not None and bool(retries) and retries[0] <= point + _TINY and self._goes_on()
+        point = self._backfill_point
+        return point is not None and self._making_way.has_come(point) and self._goes_on()
 
     def _goes_on(self) -> bool:
         """Whether backfill makes one pass after the other: each look finds a job that does not wait for resources.

@@ -219,18 +219,16 @@ def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | No
 
     A few are often enough, so these are looked at before all are taken out: who makes way takes no room away.
     """
+    if prober.place(free) is not None:
+        return []
     reached = 1
     if prober.only_gains:
-        if prober.place(free) is not None:
-            return []
         while reached <= min(len(costly), _FEW):
             if prober.place([*free, *costly[:reached]]) is not None:
                 return _shortest(prober, free, costly, reached // 2, reached)
             reached *= 2
     if prober.place([*free, *costly]) is None:
         return None
-    if prober.place(free) is not None:
-        return []
     while reached < len(costly) and prober.place([*free, *costly[:reached]]) is None:
         reached *= 2
     return _shortest(prober, free, costly, reached // 2, min(reached, len(costly)))

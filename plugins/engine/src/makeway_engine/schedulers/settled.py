@@ -76,7 +76,7 @@ class Settled:
     def lets_wait(self, arrivals: Sequence[Entry]) -> bool:
         """Let those wait that came since the last pass, if that is all that another one would come to."""
         ledger, heads = self._ledger, self._heads
-        if self._doubtful or self._attempts.again or self._placer.forgives or self._is_due():
+        if self._doubtful or self._attempts.again or self._placer.forgives or self._asks_again():
             return False
         if self._at != (ledger.version, ledger.freed) and not self.all_wait_on():
             return False
@@ -122,14 +122,13 @@ class Settled:
         ledger = self._ledger
         return bool(
             self._heads
-            and not (self._doubtful or self._attempts.again or self._placer.forgives or self._is_due())
+            and not (self._doubtful or self._attempts.again or self._placer.forgives or self._asks_again())
             and self._at == (ledger.version, ledger.freed)
         )
 
-    def _is_due(self) -> bool:
-        """Whether the instant has come at which others may be displaced: between looks nobody says `again` then."""
-        retries = self._placer.making_way.retries
-        return bool(retries) and retries[0] <= self._ledger.now
+    def _asks_again(self) -> bool:
+        """Whether others may be displaced by now who could not before: between full passes nobody says `again` then."""
+        return self._placer.making_way.has_come(self._ledger.now)
 
     def nodes_before(self, partition: Partition, key: Key) -> NodeBits:
         """Return the nodes of a partition that nobody has closed who comes before this place in the queue."""

@@ -14,7 +14,7 @@ from typing import Any
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
-from makeway.model import Job, JobState, Partition, Seconds
+from makeway.model import Job, JobSpec, JobState, Partition, Seconds
 from makeway.partition_bounds import BOUNDS
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger, enter
@@ -79,8 +79,8 @@ class Strict:
         self._reserves = attempts.placer.policies.implements("makeway_windows")
         self._clockwork = attempts.ledger.settings(Clockwork)
         self._asks_of_rest = attempts.ledger.rule("unable_on_the_rest_holds_up_nobody")
-        self._unable: dict[str, tuple[NodeBits, bool]] = {}
-        """By job id: whether it could not run on the nodes that were left when that was asked last."""
+        self._unable: dict[str, tuple[NodeBits, JobSpec, bool]] = {}
+        """By job id: the nodes that were left when that was asked last, and whether it could not run on them."""
         self._asked: dict[str, Seconds] = {}
         """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
 
@@ -298,11 +298,12 @@ class Strict:
         if not self._asks_of_rest or job.spec.licenses:
             return False
         known = self._unable.get(job.id)
-        if known is None or known[0] != left:
+        if known is None or known[0] != left or known[1] is not job.spec:
             if len(self._unable) > _MOST_KNOWN:
                 self._unable.clear()
-            known = self._unable[job.id] = left, not self._placer.prober.could_run_on(job, left)
-        return known[1]
+            unable = not self._placer.prober.could_run_on(job, left)
+            known = self._unable[job.id] = left, job.spec, unable
+        return known[2]
 
     def _has_no_nodes(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
         """Whether too few nodes are left for a job whose limit is only looked at once there are enough.
