@@ -90,6 +90,11 @@ class Blocked:
         """Whether a limit may let the job in after all, by the nodes that are chosen for it."""
         return bool(self.counted or self.least_nodes)
 
+    def lets_in(self, nodes: NodeBits) -> bool:
+        """Whether a limit that depends on nodes lets the job in after all, if it gets these."""
+        among = all((nodes & ~counted).bit_count() <= others for counted, others in self.counted)
+        return among and nodes.bit_count() >= self.least_nodes
+
 
 @attrs.frozen(kw_only=True)
 class Window:

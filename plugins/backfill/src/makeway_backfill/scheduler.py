@@ -200,10 +200,14 @@ class Backfill:
             limit = self._ledger.kept_out(job)
             if limit is not None and not limit.before_nodes and standby and self._passes_for_a_minute(job):
                 limit, limits = None, False
+            open_to_it = partition.nodes & self._ledger.up
+            if limit is not None and limit.depends_on_nodes:
+                chosen = self._chosen(job, partition, plan)
+                if chosen is not None and limit.lets_in(chosen[1].nodes):
+                    limit = None
+                else:
+                    open_to_it = self._idle_of(chosen)
             if limit is not None and limit.keeps_nothing:
-                open_to_it = partition.nodes & self._ledger.up
-                if limit.depends_on_nodes:
-                    open_to_it = self._idle_now(job, partition, plan)
                 return self.try_start(Question(job, partition, open_to_it)) is Outcome.STARTED
         urgent = self._is_urgent_enough(job, partition)
         length = self.length(job, standby)
@@ -311,12 +315,17 @@ class Backfill:
             if limit is not None and limit.qos:
                 self._hold_back(limit.qos, at)
 
-    def _idle_now(self, job: Job, partition: Partition, plan: Plan) -> NodeBits:
-        """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""
+    def _chosen(self, job: Job, partition: Partition, plan: Plan) -> Found | None:
+        """Return when and where a job could start that a limit lets in or not by its nodes; None: it could not.
+
+        Backfill holds it to the limit with these, whether it could start now or later (recorded: limit_per_node_busy).
+        """
         length = self.length(job)
-        now = self._ledger.now
-        found = self.earliest(job, partition, self.around(job, plan, length), length, until=now)
-        return found[2] if found is not None and found[0] <= now else 0
+        return self.earliest(job, partition, self.around(job, plan, length), length)
+
+    def _idle_of(self, chosen: Found | None) -> NodeBits:
+        """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""
+        return chosen[2] if chosen is not None and chosen[0] <= self._ledger.now else 0
 
     def _not_before(self, job: Job, partition: Partition) -> Seconds:
         """Return before when a job may not start since one before it waits for a limit of the same QOS.

@@ -32,13 +32,6 @@ _NO_LIMITS = BOUNDS.union(SETTLED)
 """Reasons kept behind others that no limit gives."""
 
 
-def _lets_in(limit: Blocked, placement: Placement) -> bool:
-    """Whether a limit on nodes lets a job in after all that gets these."""
-    nodes = placement.allocation.nodes
-    among = all((nodes & ~counted).bit_count() <= others for counted, others in limit.counted)
-    return among and nodes.bit_count() >= limit.least_nodes
-
-
 class Placer:
     """Tries jobs one by one against the books of a run."""
 
@@ -188,16 +181,30 @@ class Placer:
 
         Others make way for it, if it keeps to the limit on what they leave (recorded: limit_per_node_preempts).
         """
-        found = self.prober.ask(question, preempt=False)
+        job, found = question.job, self.prober.ask(question, preempt=False)
         if isinstance(found, Placement):
-            if _lets_in(limit, found):
-                return self.action.start(question.job, found)
-        elif preempt and not limit.liftable:
+            if limit.lets_in(found.allocation.nodes):
+                return self.action.start(job, found)
+            return self._limited(question, limit, preempt=preempt)
+        if preempt and not limit.liftable:
             self.ledger.searches += 1
-            outcome = self._preempt_if(question, lambda place: _lets_in(limit, place), found)
+            outcome = self._preempt_if(question, lambda place: limit.lets_in(place.allocation.nodes), found)
             if outcome is not None:
                 return outcome
+        if self._fits_idle(question, limit, found):
+            return self.action.wait(job, found, outcome_of(found), note=question.note)
         return self._limited(question, limit, preempt=preempt)
+
+    def _fits_idle(self, question: Question, limit: Blocked, found: Blocked) -> bool:
+        """Whether a limit on what a job has on each node would let it in, were all nodes idle that it may use.
+
+        It then waits for nodes, and holds up others as one does that lacks room (recorded: limit_per_node_busy).
+        """
+        if limit.counted or found.never:
+            return False
+        nodes = question.allowed & question.partition.nodes & self.ledger.up
+        place = self.prober.place_if_idle(question.job, nodes)
+        return place is not None and limit.lets_in(place.allocation.nodes)
 
     def stopped(self, question: Question) -> Outcome | None:
         """Let a job wait that a limit keeps out, and say what that comes to; None: none does.

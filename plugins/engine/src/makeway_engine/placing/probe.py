@@ -169,6 +169,10 @@ class Prober:
 
     def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
         """Whether a job could run on some nodes if nobody else was there."""
+        return self.place_if_idle(job, nodes) is not None
+
+    def place_if_idle(self, job: Job, nodes: NodeBits) -> Placement | None:
+        """Return what a job would get of some nodes if nobody else was there; None: it could not run."""
         attempt = self._selector.attempt(job, nodes, self._ledger)
         gone: set[str] = set()
         for other in self._ledger.active:
@@ -176,7 +180,8 @@ class Prober:
             if name not in gone and other.suspended_by is not SuspendedBy.ADMIN:
                 gone.add(name)
                 attempt.remove(other, PreemptMode.CANCEL)
-        return isinstance(self.look(attempt), Placement)
+        found = self.look(attempt)
+        return found if isinstance(found, Placement) else None
 
     def _is_known_to_wait(self, job: Job) -> bool:
         """Whether a job that found no room before need not be probed: a glance says that there is none now."""
