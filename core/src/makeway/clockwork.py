@@ -91,6 +91,9 @@ class Clockwork:
     from the very instant."""
     counts_seconds: bool = False
     """Whether kill window, grace time and requeue delay count in the controller's whole seconds, too."""
+    stopped_work_counts: bool = False
+    """Whether a job does its work while it counts as running, even if its processes stay stopped; they end once they go
+    on. So do jobs of recordings, which are told to end when they have had their running time."""
     minute_phase: Seconds = _delay(0.0)
     """How many seconds past a full minute the wall clock stood at second 0: estimates that count in half minutes follow
     it."""

@@ -580,6 +580,61 @@ def test_a_job_resumed_by_a_person_runs_beside_the_holder(beside: bool, excuses:
     assert run.only("a")[:2] == ("0 a start", "5 a suspend")
 
 
+def test_a_job_resumed_under_a_shadow_stays_stopped() -> None:
+    """`low` was stopped by the arbiter, then by a person: after his resume it counts as running, and no more.
+
+    Recorded: resume_by_hand_stays_stopped.
+    """
+    stopped, works = (
+        replay_table(
+            """
+            job   partition  submit  cpus  run_time
+            low   low             0     4        30
+            high  hi             10     4        50
+            """,
+            cluster=one_node(cpus=4),
+            config=two_tiers(rules={"resume_leaves_stopped": stays}),
+            commands="""
+                20 suspend low
+                40 resume low
+            """,
+            until=400.0,
+        )
+        for stays in (True, False)
+    )
+    assert stopped.only("low") == ("0 low start", "10 low suspend for high", "40 low resume")
+    assert works.only("low") == (*stopped.only("low"), "60 low complete")
+
+
+def test_nodes_of_a_job_killed_at_its_resume_stay_taken() -> None:
+    """`first` is killed as a person resumes it under the shadow of `high`; `next` finds its node closed for good.
+
+    Recorded: resume_by_hand_keeps_nodes.
+    """
+    stuck, free = (
+        replay_table(
+            """
+            job    partition  submit  cpus  run_time
+            high   hi              0     4        50
+            first  low             0     4        30
+            next   low            30     4        10
+            """,
+            cluster=cluster(2, cpus=4),
+            config=two_tiers(
+                partitions={"low": {"preempt_mode": "cancel"}, "hi": {"priority_tier": 2}},
+                rules={"killed_at_resume_keeps_nodes": keeps},
+            ),
+            commands="""
+                10 suspend first
+                20 resume first
+            """,
+            until=400.0,
+        )
+        for keeps in (True, False)
+    )
+    assert (stuck.starts("next"), free.starts("next")) == ((50.0,), (30.0,))
+
+
 @pytest.mark.parametrize(("nodes", "starts"), [(1, ()), (2, (50.0,))])
 def test_marks_of_exclusive_jobs_go_together(nodes: int, starts: tuple[float, ...]) -> None:
     """`b` ends at 36, after `a`: where both were, no mark is left; where `a` was alone, its mark stays.

@@ -24,6 +24,9 @@ class Selector(Protocol):
     ``gives_whole_nodes = True``: every job gets all CPUs of its nodes, whatever it asks for;
     ``ignores_time_limits = True``: neither time nor the time limit bears on where a job fits now, and a job that
     wants one node and finds no room finds none after others have started.
+
+    A method ``could_run_on(job, nodes)`` may say whether a job could run on some nodes if they were idle. Without it
+    the engine begins an attempt and takes all others away.
     """
 
     def placed(self, job: Job) -> None:

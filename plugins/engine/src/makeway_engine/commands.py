@@ -16,7 +16,7 @@ from makeway.model import Job, JobState, SuspendedBy
 from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.worlds.events import Command
+from makeway.worlds.events import Command, Suspend
 from makeway_engine.ledger import Ledger, put
 from makeway_engine.placing import Outcome, Placer, Question
 from makeway_engine.queue import Queue
@@ -151,12 +151,27 @@ class Commands:
             return
         # The arbiter is asked while the job still counts as suspended, and not at all about one that it
         # stopped itself; so the job runs beside whoever holds its cores until its turn comes.
+        told = len(self._transitions.actions)
         if not stopped_by_arbiter:
             self._transitions.tell_gang("started", job)
             if self._transitions.is_leaving(job) and self._ledger.rule("killed_at_resume_fails"):
                 self._transitions.fail_instead(job)
-        if job.state is JobState.SUSPENDED:
+        if job.state is not JobState.SUSPENDED:
+            return
+        stopped_anew = any(
+            isinstance(each, Suspend) and each.job is job for each in self._transitions.actions[told:]
+        )
+        if stopped_anew and self._stays_stopped(job):
+            self._transitions.resumed(job)  # it counts as running, and nobody tells its processes
+        else:
             self._transitions.resume(job)
+
+    def _stays_stopped(self, job: Job) -> bool:
+        """Whether the last word that a job's processes hear at its resume is the arbiter's, which stops them.
+
+        Recorded: resume_by_hand_stays_stopped. A recording may say that it was not: the words overtake one another.
+        """
+        return self._ledger.rule("resume_leaves_stopped") and not job.spec.attributes.get("goes_on_at_resume")
 
     def _requeue(self, job: Job, _: Command) -> None:
         if job.state is JobState.PENDING:

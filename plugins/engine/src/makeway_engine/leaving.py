@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Job
 from makeway.tally import Tally
@@ -17,11 +19,13 @@ class Leaving:
         self._allocations: dict[str, Allocation] = {}
         self._early: dict[str, NodeBits] = {}
         """Job id -> nodes which it has left before the others."""
+        self._stuck: dict[str, NodeBits] = {}
+        """Id of a job that has ended -> nodes which count as if it was leaving them for good."""
 
     def add(self, job: Job, allocation: Allocation, left: NodeBits = 0) -> None:
         """Take in a job that leaves its nodes, and has left some of them already."""
         self._tally.add(allocation.nodes & ~left)
-        self.nodes = self._tally.any
+        self._count()
         self._allocations[job.id] = allocation
         if left:
             self._early[job.id] = left
@@ -32,13 +36,28 @@ class Leaving:
         left = nodes & self._allocations[job.id].nodes & ~before
         self._early[job.id] = before | left
         self._tally.remove(left)
-        self.nodes = self._tally.any
+        self._count()
 
     def cleaned(self, job: Job) -> None:
         """Strike off a job that has left all of its nodes."""
         allocation = self._allocations.pop(job.id)
         self._tally.remove(allocation.nodes & ~self._early.pop(job.id, 0))
+        self._count()
+
+    def stuck(self, job_id: str, nodes: NodeBits) -> None:
+        """Let nodes count as if the job was leaving them, whatever becomes of it, until they are back in service."""
+        self._stuck[job_id] = nodes
+        self._count()
+
+    def back_in_service(self, nodes: NodeBits) -> None:
+        """Take note that nodes were restarted: nobody is stuck there any more."""
+        self._stuck = {job_id: left for job_id, held in self._stuck.items() if (left := held & ~nodes)}
+        self._count()
+
+    def _count(self) -> None:
         self.nodes = self._tally.any
+        for held in self._stuck.values():
+            self.nodes |= held
 
     def left_early(self, job: Job) -> NodeBits:
         """Return the nodes that a job has left before the others."""
@@ -47,7 +66,18 @@ class Leaving:
     def on(self, nodes: NodeBits) -> list[str]:
         """Return the ids of those who are still leaving some of `nodes`."""
         early = self._early
-        return [job for job, held in self._allocations.items() if held.nodes & nodes & ~early.get(job, 0)]
+        found = [job for job, held in self._allocations.items() if held.nodes & nodes & ~early.get(job, 0)]
+        return found + [job for job, held in self._stuck.items() if held & nodes and job not in found]
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, str]:
+        """Return who left which nodes stuck, in hexadecimal."""
+        return {job_id: hex(nodes) for job_id, nodes in self._stuck.items()}
+
+    def take_over(self, memory: Mapping[str, str]) -> None:
+        """Know of the nodes that were handed over."""
+        self._stuck = {job_id: int(nodes, 16) for job_id, nodes in memory.items()}
+        self._count()
 
 
 __all__ = ["Leaving"]

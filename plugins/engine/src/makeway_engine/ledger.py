@@ -488,6 +488,11 @@ class Ledger:
         self.completing = self._leaving.nodes
         self.freed += 1
 
+    def never_cleaned(self, job: Job) -> None:
+        """Let the nodes of a job count as if it was leaving them for good, though it ends."""
+        self._leaving.stuck(job.id, job.nodes)
+        self.completing = self._leaving.nodes
+
     def cleaned(self, job: Job) -> None:
         """Take note that `job` has left its nodes; its licences come back now (recorded: licence_until_clean)."""
         self._leaving.cleaned(job)
@@ -516,6 +521,8 @@ class Ledger:
     def set_up(self, nodes: NodeBits) -> None:
         """Put nodes back into service."""
         self.up |= nodes & self.all_nodes
+        self._leaving.back_in_service(nodes)
+        self.completing = self._leaving.nodes
         self.version += 1
         self.freed += 1
 
@@ -540,6 +547,7 @@ class Ledger:
             "told": list(self._told),
             "searches": self.searches,
             "started": list(self._active),
+            "stuck": self._leaving.hand_over(),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
@@ -549,6 +557,8 @@ class Ledger:
         at, count = memory["told"]
         self._told = (at, count)
         self.searches = memory["searches"]
+        self._leaving.take_over(memory.get("stuck", {}))
+        self.completing = self._leaving.nodes
 
     def left_early(self, job: Job) -> NodeBits:
         """Return the nodes that a job which is leaving has left already."""

@@ -165,6 +165,8 @@ class Moves:
         if self._leaving[job.id] == REQUEUE:
             put(job, restarts=job.restarts + 1)
         self._leaving[job.id] = JobState.FAILED
+        if self.ledger.rule("killed_at_resume_keeps_nodes"):
+            self.ledger.never_cleaned(job)
 
     def not_requeued(self, job: Job) -> None:
         """Let a job that is leaving its nodes to wait again end as CANCELLED; the requeue counts all the same."""

@@ -167,14 +167,28 @@ class LinearNodes:
             found = self._possible[key] = self._check_possible(job, view)
             return found
 
+    def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
+        """Whether `job` could run on `nodes` if they were idle; what memory it would be charged does not count there.
+
+        Recorded: builtin_memory_on_the_rest.
+        """
+        request = self.request(job)
+        return self._fits_idle(job, request, self._serving(job, request, nodes))
+
+    def _serving(self, job: Job, request: Request, nodes: NodeBits) -> NodeBits:
+        """Drop nodes that ``sbatch`` would not count with, or on which a limit on memory keeps the job out."""
+        nodes = self._named(job, nodes, request)
+        return nodes & ~self._over_limit(job, request) if self.books.track_memory else nodes
+
+    def _fits_idle(self, job: Job, request: Request, nodes: NodeBits) -> bool:
+        choices = self.alternatives(job)
+        return any(self.best_fit(each.among(nodes), request, each) is not None for each in choices)
+
     def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)
-        nodes = self._named(job, job.partition.nodes, request)
-        if self.books.track_memory:
-            nodes &= ~self._over_limit(job, request)
-        for choice in self.alternatives(job):
-            if self.best_fit(choice.among(nodes), request, choice) is not None:
-                return None
+        nodes = self._serving(job, request, job.partition.nodes)
+        if self._fits_idle(job, request, nodes):
+            return None
         return Blocked(
             reason="BadConstraints",
             detail=self._why_impossible(job, request, nodes),

@@ -332,6 +332,13 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 2.4",
     ),
+    "resume_leaves_stopped": Rule(
+        "where a person resumes a job that gang had stopped before him, while others hold its cores, its processes "
+        "stay stopped although it counts as running, until gang has stopped it and let it go on again (a defect; "
+        "measured on 22.05.8; later releases: open)",
+        "1",
+        section="slurm-gang-and-select 2.4",
+    ),
     "gang_kills_under_any_shadow": Rule(
         "a job of a CANCEL or REQUEUE partition that loses its turn is killed or requeued while its partition has any "
         "shadow, even one on other nodes (a defect)",
@@ -340,6 +347,12 @@ RULES: Mapping[str, Rule] = {
     ),
     "killed_at_resume_fails": Rule(
         "a job that gang kills or requeues in the moment in which a person resumes it ends as FAILED (a defect)",
+        "1",
+        section="slurm-gang-and-select 1.5, 2.4",
+    ),
+    "killed_at_resume_keeps_nodes": Rule(
+        "the nodes of such a job stay COMPLETING for good: nobody starts there any more (a defect; measured on "
+        "22.05.8; later releases: open)",
         "1",
         section="slurm-gang-and-select 1.5, 2.4",
     ),

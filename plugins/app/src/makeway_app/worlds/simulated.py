@@ -226,6 +226,8 @@ class SimulatedWorld:
         process.running_since = now
         self._serial += 1
         process.serial = self._serial
+        if self._clockwork.stopped_work_counts and process.left is not None and job.spec.run_time is not None:
+            process.left = min(process.left, max(0.0, job.spec.run_time - job.ran_until(now)))
         if process.left is not None:
             self._plan_end(job, process, process.left, now)
 

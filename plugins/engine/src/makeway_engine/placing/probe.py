@@ -78,6 +78,8 @@ class Prober:
         """Whether a job has all nodes that are open to it, and is asked about once."""
         self._place: Place | None = getattr(selector, "place_now", None)
         """Answers without an attempt; None: the selector has no such way."""
+        self._could_run_on: Callable[[Job, NodeBits], bool] | None = getattr(selector, "could_run_on", None)
+        """Says whether a job could run on idle nodes; None: the selector does not."""
 
     # ---------------------------------------------------------------------------- nodes
     def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
@@ -168,7 +170,9 @@ class Prober:
         return self.checked(job, found)
 
     def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
-        """Whether a job could run on some nodes if nobody else was there."""
+        """Whether a job could run on some nodes if nobody else was there: by the selector's own word, if it has one."""
+        if self._could_run_on is not None:
+            return self._could_run_on(job, nodes)
         return self.place_if_idle(job, nodes) is not None
 
     def place_if_idle(self, job: Job, nodes: NodeBits) -> Placement | None:

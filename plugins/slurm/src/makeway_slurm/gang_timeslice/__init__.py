@@ -228,13 +228,14 @@ class Timeslicer:
     def _add_job(self, partition: GangPartition, job: Job) -> bool:
         """Section 2.1: append a job; return whether it runs."""
         known = self._members.get(job.id)
-        if known is not None:
-            self._forget(*known)
+        running = job.state is not JobState.SUSPENDED
+        if known is not None and self._forget(*known):
+            running = True
         member = Member(job)
-        partition.append(member, asked=job.state is not JobState.SUSPENDED)
+        partition.append(member, asked=running)
         partition.settled = False
         self._members[job.id] = (member, partition)
-        if job.state is not JobState.SUSPENDED and partition.fits(member):
+        if running and partition.fits(member):
             partition.admit(member)
             member.place = Place.FILLER
             self._cast_shadow(member, partition.tier)
@@ -242,12 +243,15 @@ class Timeslicer:
         self._displace(partition, member)
         return False
 
-    def _forget(self, member: Member, partition: GangPartition) -> None:
+    def _forget(self, member: Member, partition: GangPartition) -> bool:
+        """Drop a job; return whether it goes on by that, as one that was stopped here does."""
         self._clear_shadow(member)
         partition.drop(member, swift=False)
-        if not member.running and not member.job.held:
+        goes_on = not member.running and not member.job.held
+        if goes_on:
             self._resume(member)
         self._update_row(partition, add_new=False)
+        return goes_on
 
     def _displace(self, partition: GangPartition, member: Member) -> None:
         """Section 1.5: suspend who has to leave the row, or doom it to be killed or requeued."""

@@ -44,6 +44,9 @@ limit_phase
     Two grace times that only the sweep could end ended at 25.29 and 25.31. With gang scheduling
     limits struck at 83.38, and twice at 143.5 and 173.5 (slices of 6 and 5 s): 23.4. All on 22.05;
     the sweep counts from the controller's start, so other slices and machines will differ.
+stopped_work_counts
+    The harness adds up how long the controller calls a job running, and then tells it to end; one whose processes are
+    stopped hears of it when they go on.
 run_time
     ``runtime`` less 0.1: median of both releases, -0.14 to -0.06 over all jobs.
 
@@ -94,6 +97,7 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "batch_host_delay": 0.025,
         "kill_spacing": 0.0005,
         "suspend_grace_time": 0.0,
+        "stopped_work_counts": True,
     }
     if version(release) < (23, 11):
         clocks["second_phase"] = _SECOND

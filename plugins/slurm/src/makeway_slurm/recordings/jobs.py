@@ -28,6 +28,8 @@ _EXIT_TIME = 0.05
 """From the moment a job is told to end until it has."""
 _SLOW = 0.06
 """Least time of a clean-up that took a second look, in seconds."""
+_AT_ONCE = 0.05
+"""Orders to a job that are so close, in seconds, belong together."""
 _USUAL = 0.3
 """Processes that ignore SIGTERM may go this much earlier or later than usual."""
 
@@ -110,6 +112,8 @@ def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSp
     attributes = dict(spec.attributes)
     if recording is not None and recording.phases is not None and (known := cleaning_times(recording, name)):
         attributes["cleaning_times"] = known
+    if recording is not None and went_on_at_resume(recording, name):
+        attributes["goes_on_at_resume"] = True
     return attrs.evolve(
         spec,
         name=name,
@@ -138,6 +142,20 @@ def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...
             took = _completing_from(recording, name, event["t"])
             known.append(_unusual(took) if took > recording.sample_period else None)
     return tuple(known) if any(known) else ()
+
+
+def went_on_at_resume(recording: Recording, name: str) -> bool:
+    """Whether a job that gang let go on and stopped again as a person resumed it ended all the same.
+
+    As a rule the order to stop is the last that its processes hear (rule resume_leaves_stopped), but the orders are
+    sent side by side: in one run of twelve the other way round.
+    """
+    own = [(event["kind"], event["t"]) for event in recording.events if event["job"] == name]
+    for at, (kind, when) in enumerate(own):
+        if kind == "hand_resume" and any(each == "suspend" and when - t < _AT_ONCE for each, t in own[:at]):
+            later = next((each for each, _ in own[at + 1 :] if each != "resume"), None)
+            return later == "end" and recording.jobs[name].final_state == "COMPLETED"
+    return False
 
 
 def _unusual(took: Seconds) -> Seconds | None:
