@@ -285,6 +285,8 @@ class JobDraft:
     """Why it waits, in the field's words (Priority, Resources, BeginTime, ...)."""
     started_at: Seconds | None = None
     """Start of this incarnation; None: it has not started since it was last (re)queued."""
+    limit_at_start: Seconds | None = None
+    """The time limit that the scheduler gave it for the instant of its start; None: that in force."""
     resumed_at: Seconds | None = None
     """Last start or resume; None: it does not run."""
     ran: Seconds = 0.0

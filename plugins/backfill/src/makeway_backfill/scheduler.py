@@ -21,7 +21,7 @@ from makeway_backfill.het import HetPlans
 from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding, full_second
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import enter
+from makeway_engine.ledger import enter, put
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 
@@ -99,6 +99,7 @@ class Backfill:
         """For how many tasks of each array this pass keeps nodes."""
         self._beyond_array_limit = attempts.ledger.rule("backfill_plans_beyond_array_limit")
         self._asks_for_a_minute = attempts.ledger.rule("backfill_asks_limits_for_a_minute")
+        self._shortens_starts = standby and attempts.ledger.rule("backfill_starts_for_a_minute")
         self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
         self._het = HetPlans(attempts, clockwork, self)
 
@@ -539,7 +540,13 @@ class Backfill:
 
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job; once it, or others for it, were told anything, what is known of starts may not hold."""
+        job = question.job
+        shortened = self._shortens_starts and job.qos is not None and _keeps_nothing(job.qos)
+        if shortened and job.time_limit is not None and job.time_limit > _STANDBY_LIMIT:
+            put(job, limit_at_start=_STANDBY_LIMIT)
         outcome = self._placer.try_start(question)
+        if shortened and outcome is not Outcome.STARTED:
+            put(job, limit_at_start=None)
         if outcome not in (Outcome.BUSY, Outcome.LIMITED):
             self._bounds.forget()
         return outcome

@@ -29,6 +29,7 @@ class Corrections:
             priority=0 if held else job.priority,
             eligible_at=max(job.eligible_at, at),
             started_at=None,
+            limit_at_start=None,
             resumed_at=None,
             suspended_at=None,
             suspended_by=None,

@@ -273,6 +273,7 @@ class Moves:
             submit_at=now,
             eligible_at=max(job.eligible_at, self.clockwork.whole_second(now) + self.clockwork.requeue_delay),
             started_at=None,
+            limit_at_start=None,
             resumed_at=None,
             suspended_at=None,
             suspended_by=None,

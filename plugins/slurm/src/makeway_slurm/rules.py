@@ -294,6 +294,13 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-priority-and-limits 11.1",
     ),
+    "backfill_starts_for_a_minute": Rule(
+        "under preemption, backfill starts a job of a QOS with NoReserve with a time limit of one minute, and gives it "
+        "its own then: its run minutes beyond the first are booked without the UsageFactor of its QOS (a defect)",
+        None,
+        until="23.11.7",
+        section="slurm-priority-and-limits 6.2",
+    ),
     "backfill_plans_for_barred_accounts": Rule(
         "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
         "one whose QOS may not it keeps none (measured on 22.05.8; later releases: open)",

@@ -124,6 +124,12 @@ class Entry:
             found += self.drifted.get(at, 0.0)
         return max(0.0, found)
 
+    def floor_drift(self) -> None:
+        """Let no more be taken from others than they have left."""
+        for at, amount in self.drifted.items():
+            if amount < 0.0:
+                self.drifted[at] = max(amount, -max(0.0, self.owing_now(at)))
+
     def owing_now(self, at: int) -> float:
         """Return what running jobs may still use of a column; less than nothing if they outlived their limits."""
         if self.owed:

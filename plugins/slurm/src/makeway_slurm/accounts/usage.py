@@ -53,10 +53,15 @@ class UsageBook(Sums):
         """Jobs that have started since the last recalculation."""
         self.ticks = 0
         """How many recalculations there were."""
-        self.drifts = view.rule("end_ignores_usage_factor") and any(
-            usage_factor(qos) != 1.0 for qos in view.cluster.qos
+        factored = [qos for qos in view.cluster.qos if usage_factor(qos) != 1.0]
+        self._ends_plain = bool(factored) and view.rule("end_ignores_usage_factor")
+        self._starts_short = view.rule("backfill_starts_for_a_minute") and any(
+            "NoReserve" in qos.flags for qos in factored
         )
-        """Whether run minutes drift (`drift`), where usage is not counted."""
+        self.drifts = self._ends_plain or self._starts_short
+        """Whether run minutes may drift (`drift`)."""
+        self._drifted: dict[Entry, None] = {}
+        """Entries whose run minutes have drifted, until they are reset."""
         self._lay_columns(view.cluster)
         self.associations: dict[int, Entry] = {}
         self.qos: dict[str, Entry] = {}
@@ -276,6 +281,8 @@ class UsageBook(Sums):
                 at = self.next_at
                 self.next_at = self._grid(at + _TINY) + self._settings.calc_period
                 self._recalculate(self._second(at))
+        for entry in self._drifted:
+            entry.floor_drift()
         for told in self._at_last:
             told()
 
@@ -473,6 +480,9 @@ class UsageBook(Sums):
             self._starters.add(entries)
         if self._steps:
             self._owe(charge, self.rest(charge))
+        if self._starts_short and job.limit_at_start is not None and limit is not None:
+            self._drifted.update(dict.fromkeys(entries))
+            drift.lengthened(charge, self.columns, limit - job.limit_at_start)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Charge a job its last piece, at once (2.2)."""
@@ -482,8 +492,10 @@ class UsageBook(Sums):
         charge = self._charges.pop(job.id, None)
         if charge is None:
             return
-        if self.drifts and not self._runs and charge.shape.factor != 1.0:
-            with drift.of(charge, self.columns):
+        plain = self._ends_plain and not self._runs and charge.shape.factor != 1.0
+        if plain or (self._drifted and not self._drifted.keys().isdisjoint(charge.entries)):
+            self._drifted.update(dict.fromkeys(charge.entries))
+            with drift.of(charge, self.columns, self.rest(charge), plain=plain):
                 self._take_off(charge, now)
         else:
             self._take_off(charge, now)
