@@ -394,3 +394,18 @@ def test_a_slow_clean_up_is_as_recorded(tmp_path: Path) -> None:
     assert job.attributes["cleaning_times"] == (None, pytest.approx(0.13), None)
     (job,) = load(SMALL, tmp_path, recorded(phases=phases, events=events[3:])).jobs
     assert "cleaning_times" not in job.attributes
+
+
+@pytest.mark.parametrize(("last", "goes_on"), [("end", True), ("suspend", None)])
+def test_a_job_that_went_on_at_its_resume_is_as_recorded(
+    tmp_path: Path, last: str, goes_on: bool | None
+) -> None:
+    """Gang let it go on and stopped it in the moment of the resume, and it ended all the same."""
+    told = [(5.0, "hand_suspend"), (9.5, "resume"), (9.5, "suspend"), (9.5, "hand_resume"), (12.0, last)]
+    recording = recorded(
+        phases={"second": 0.4, "looks": [0.25], "backfills": []},
+        events=[{"t": at, "kind": kind, "job": "low"} for at, kind in told],
+        jobs={"low": {"at": 0.0, "submitted": 0.0, "answered": 0.1, "final_state": "COMPLETED"}},
+    )
+    (job,) = load(SMALL, tmp_path, recording).jobs
+    assert job.attributes.get("goes_on_at_resume") is goes_on
