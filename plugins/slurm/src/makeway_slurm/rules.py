@@ -234,6 +234,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.3, 5.4",
     ),
+    "het_waits_for_resources": Rule(
+        "a component of a heterogeneous job waits for Resources from its submission on, even behind others, so that it "
+        "wakes no backfill (measured on 22.05.8; later releases: open)",
+        "1",
+        section="slurm-gang-and-select 5.3",
+    ),
     "resources_wake_no_backfill": Rule(
         "a look of the main scheduler at jobs whose begin time or requeue delay is over wakes backfill only if one "
         "starts or a reason changes other than to Resources",
