@@ -11,6 +11,8 @@ NODES = "PartitionNodeLimit"
 TIME = "PartitionTimeLimit"
 BOUNDS = frozenset((NODES, TIME))
 """Reasons of jobs that may never run in a partition."""
+CONFIG = "PartitionConfig"
+"""The reason of a job that asks for more CPUs than a partition has, or that a partition bars in its configuration."""
 
 
 class Bounds(NamedTuple):
@@ -45,4 +47,4 @@ def beyond(job: Job, partition: Partition) -> str:
     return ""
 
 
-__all__ = ["BOUNDS", "NODES", "TIME", "Bounds", "beyond", "bounds_of"]
+__all__ = ["BOUNDS", "CONFIG", "NODES", "TIME", "Bounds", "beyond", "bounds_of"]

@@ -8,6 +8,7 @@ from typing import Any
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.model import JobState, Seconds
+from makeway.partition_bounds import CONFIG
 from makeway.registry import Policies
 from makeway_engine.grid import Grid
 from makeway_engine.ledger import QUIET, Ledger, put
@@ -191,7 +192,7 @@ class Rhythm:
                 if self._watch is not None:
                     self._watch()
                 # Its own starts are news for its next plan.
-                self._backfill_wanted = self._ledger.version != before[0]
+                self._backfill_wanted = self._ledger.version != before[0] or self._bars_are_news()
                 self._after_pass()
                 if (self._ledger.version, self._ledger.reasons) != before:
                     # They are news for the next look as well: others may have come to a limit. So are reasons: of
@@ -215,6 +216,16 @@ class Rhythm:
         new = {job.id for _, job, _ in self._queue.arrivals}
         return any(
             job.reason not in QUIET and job.id not in new and job.state is JobState.PENDING
+            for _, job, _ in self._queue.entries
+        )
+
+    def _bars_are_news(self) -> bool:
+        """Whether a job in several partitions is barred from one of them as if by a bound: each pass writes that anew.
+
+        Recorded: part_any_bars.
+        """
+        return self._reasons_are_news and any(
+            job.reason == CONFIG and len(job.partitions) > 1 and job.state is JobState.PENDING
             for _, job, _ in self._queue.entries
         )
 

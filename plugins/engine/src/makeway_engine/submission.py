@@ -13,7 +13,7 @@ from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Selector
 from makeway.obstacle import counted, length
-from makeway.partition_bounds import NODES, TIME, Bounds, beyond, bounds_of
+from makeway.partition_bounds import CONFIG, NODES, TIME, Bounds, beyond, bounds_of
 from makeway.record import Recorder
 from makeway_engine.exclusivity import label_of
 from makeway_engine.ledger import Ledger, enter, put, put_field
@@ -269,7 +269,7 @@ class Submission:
         if over == NODES:
             return over
         cpus = sum(node.cpus for node in self._ledger.cluster.nodes if partition.nodes >> node.index & 1)
-        return "PartitionConfig" if job.spec.cpus > cpus else over
+        return CONFIG if job.spec.cpus > cpus else over
 
     def _misfit(self, job: Job) -> str:
         reasons = []
@@ -306,16 +306,20 @@ class Submission:
     def _refused_as_impossible(self, job: Job) -> str:
         """Say why no empty cluster could run a job; empty: it waits, since one could, or a limit comes before that.
 
-        Of several partitions the last one decides (recorded: part_impossible_and_barred). That it is too short for the
-        job is no reason to wait (recorded: part_impossible_and_too_long).
+        Of several partitions the last one decides (recorded: part_impossible_and_barred), apart from those that bar the
+        job where that counts like a bound (recorded: part_any_bars). That it is too short for the job is no reason to
+        wait (recorded: part_impossible_and_too_long).
         """
         problem = self._impossible(job)
         if not problem:
             return ""
-        enter(job, job.partitions[-1])
-        limit = self._ledger.kept_out(job)
+        for partition in reversed(job.partitions):
+            enter(job, partition)
+            limit = self._ledger.kept_out(job)
+            if limit is None or limit.reason != CONFIG:
+                break
         enter(job, job.partitions[0])
-        if limit is None or not limit.before_nodes or limit.reason == TIME:
+        if limit is None or not limit.before_nodes or limit.reason in (TIME, CONFIG):
             return problem
         put_field(job, "reason", limit.reason)
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from makeway.model import Blocked, ClusterView, Job
-from makeway.partition_bounds import BOUNDS
+from makeway.partition_bounds import BOUNDS, CONFIG
 from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits import alone, jobs, tres, tres_minutes, wall_time
@@ -54,6 +54,8 @@ class Waiting:
         shut = self._door.shut(job, job.partition)
         if not shut:
             return self._by_limits(job, view)
+        if self._settings.part_limits != "NO" and shut not in BOUNDS:
+            return barred(CONFIG, planned_for=False)  # as bounds do (recorded: part_any_bars)
         of_account = self._door.bars_account_alone(job, job.partition)
         found = None
         if of_account or (shut in BOUNDS and len(job.partitions) > 1):
