@@ -56,13 +56,15 @@ class Waiting:
             return self._by_limits(job, view)
         if self._settings.part_limits != "NO" and shut not in BOUNDS:
             return barred(CONFIG, planned_for=False)  # as bounds do (recorded: part_any_bars)
-        of_account = self._door.bars_account_alone(job, job.partition)
         found = None
-        if of_account or (shut in BOUNDS and len(job.partitions) > 1):
+        if shut not in BOUNDS or len(job.partitions) > 1:
             found = self._by_limits(job, view)
             if found is not None and found.before_nodes:
-                return found  # the reason, if nodes are not looked at for it (recorded: part_bars_and_limit)
-        planned_for = self._plans_for_barred and of_account and found is None
+                # Nodes are not looked at for it (recorded: part_bars_and_limit, part_bars_qos_and_limit).
+                return found
+        planned_for = (
+            self._plans_for_barred and found is None and self._door.bars_account_alone(job, job.partition)
+        )
         return barred(shut, planned_for=planned_for)
 
     def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:
