@@ -175,6 +175,10 @@ FAULTS = {
         "does not fit the contract: 2 problems: ",
     ),
     "settings without a default": (SETTINGS, "settings without a default: patience"),
+    "settings without a type": (
+        SETTINGS.replace("patience: float", "patience = attrs.field(default=3)"),
+        "settings without a type: patience",
+    ),
     "settings of another kind": (hook("settings()", "return dict"), "the settings class is no attrs class"),
     # ---- exceptions
     "exception": (

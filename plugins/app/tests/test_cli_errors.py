@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -281,6 +283,16 @@ def _makeway(*arguments: object, **environment: str) -> subprocess.CompletedProc
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_lead_nowhere(closed: str, with_jobs: Path, tmp_path: Path) -> None:
+    """As cron and daemons start commands; the files that are written hold what they should."""
+    record = tmp_path / "record.json"
+    command = shlex.join([str(each) for each in _command("replay", with_jobs, "--json", record)])
+    done = subprocess.run(f"{command} {closed}", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(record.read_text())["metrics"]["jobs"]
 
 
 def test_the_module_is_the_command() -> None:

@@ -559,3 +559,26 @@ def test_without_a_reader_a_journal_is_binary(
     assert done.status == 2
     assert "binary, not text" in done.err
     assert "pip install makeway-live" in done.err
+
+
+def test_an_error_of_the_disk_on_a_full_one_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite maps a file into memory; where that finds no room, it speaks of an error of the disk."""
+    found = sqlite3.OperationalError("disk I/O error")
+    found.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"  # type: ignore[attr-defined, unused-ignore]
+    path = tmp_path / "journal.db"
+
+    def told(room: int) -> str:
+        real = os.statvfs(tmp_path)
+        fields = (*real[:4], room, *real[5:])
+        monkeypatch.setattr(journal_file.os, "statvfs", lambda _: os.statvfs_result(fields))
+        try:
+            with pytest.raises(JournalError) as caught, journal_file.telling(path):
+                raise found
+        finally:
+            monkeypatch.undo()
+        return str(caught.value)
+
+    assert f"{path}: the disk is full" in told(0)
+    assert "the disk does not do what it is told (disk I/O error)" in told(1 << 20)

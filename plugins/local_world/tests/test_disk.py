@@ -142,3 +142,23 @@ def test_a_damaged_journal_is_never_replaced(site: Site) -> None:
         assert copy.execute("SELECT id FROM jobs").fetchall() == [(job,)]
     finally:
         copy.close()
+
+
+def test_an_empty_journal_is_not_begun_anew_where_a_daemon_has_run(site: Site) -> None:
+    """A full disk or a crash leaves a file of no bytes, and SQLite takes it for a new database."""
+    site.up()
+    job = site.submit("--hold", "--", "true")
+    for _ in range(2):
+        site.ok("down")
+        assert site.processes[-1].wait(60) == 0
+        site.up()
+    site.ok("down")
+    site.processes[-1].wait(60)
+    journal = site.state / "journal.db"
+    journal.write_bytes(b"")
+    assert site.up(wait=False).wait(60) == 1
+    assert f"{journal}: it is empty; nothing was changed" in site.log()
+    assert f"{site.state / backup.NAME} is as it was when a daemon last started" in site.log()
+    assert journal.read_bytes() == b""
+    with contextlib.closing(sqlite3.connect(site.state / backup.NAME)) as copy:
+        assert copy.execute("SELECT id FROM jobs").fetchall() == [(job,)]

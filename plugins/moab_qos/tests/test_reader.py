@@ -404,6 +404,10 @@ def test_nodes_are_asked_for(tmp_path: Path) -> None:
         reader.read(path)
     imported = reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8}]})
     assert [table.name for table in imported.config.partition] == ["special", "batch", "DEFAULT"]
+    with pytest.raises(
+        ConfigError, match=r"--nodes node\[0\].gres.gpu: got 4096; allowed: 0 to 1024 on a node"
+    ):
+        reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8, "gres": {"gpu": 4096}}]})
 
 
 @pytest.mark.parametrize(

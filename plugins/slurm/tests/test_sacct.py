@@ -343,6 +343,13 @@ def test_bytes_that_are_not_utf8_do_not_lose_a_row(tmp_path: Path) -> None:
     assert job.name == "caf\ufffd\ufffd[2J"
 
 
+def test_a_misspelt_column_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match="no column gives a submit time; allowed: submit; nearest: 'sumbit'"
+    ):
+        read(tmp_path, "5|1|1|1", header="JobID|Sumbit|Elapsed|NNodes")
+
+
 def test_missing_columns_are_all_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, "5|ann", header="JobID|User|State")

@@ -496,7 +496,7 @@ def test_release_must_be_one() -> None:
         ("PartitionName=x PreemptMode=GANG,REQUEUE", "GANG is for the cluster only and is dropped"),
         ("PartitionName=x PreemptMode=GANG", "nothing is left, which means OFF"),
         ("PartitionName=x OverSubscribe=YES:1", "'YES:1' is taken as NO"),
-        ("PartitionName=x DefaultTime=9 MaxTime=8", "longer than MaxTime"),
+        ("PartitionName=x DefaultTime=9 MaxTime=8", "DefaultTime: partition x: longer than MaxTime"),
         ("PreemptParameters=youngest_frist", "'youngest_frist' is unknown; Slurm ignores it "
          "silently; did you mean 'youngest_first'?"),
         ("PreemptParameters=not_youngest_first", "counts as youngest_first"),

@@ -78,6 +78,8 @@ REFUSED = [
     f"{CONS}\nSelectTypeParameters=CR_Core,CR_CPU",
     f"{CONS}\nSelectTypeParameters=CR_Core,ENFORCE_BINDING_GRES",
     f"{CONS}\nSelectTypeParameters=NONE",
+    f"{PARTITION} TRESBillingWeights=CPUU=1.0",
+    "PriorityType=priority/multifactor\nPriorityWeightTRES=CPUU=1000",
     "SelectType=select/linear\nSelectTypeParameters=CR_Core",
     f"PreemptType=preempt/QOS\n{CANCEL}",
     "SchedulerType=sched/BACKFILL",

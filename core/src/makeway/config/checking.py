@@ -16,6 +16,7 @@ from makeway.config.tables import (
     SchedulerTable,
 )
 from makeway.config.words import parse_mode, parse_oversubscribe, parse_select_parameters
+from makeway.devices import GPU
 from makeway.errors import ConfigError, Problem, nearest, unknown
 from makeway.hostlist import expand_hostlist
 
@@ -38,6 +39,8 @@ def validate(config: Config, source: str) -> None:
 
 
 _MEMORY = ("def_mem_per_cpu", "def_mem_per_node", "max_mem_per_cpu", "max_mem_per_node")
+_MOST_GPUS = 1024
+"""GPUs of a node: they are told apart, and every decision looks at each of them."""
 _PARTITION_NUMBERS = (
     *("priority_job_factor", "grace_time", "max_time", "default_time"),
     *("min_nodes", "max_nodes", "max_cpus_per_node"),
@@ -53,6 +56,12 @@ def _check_counts(where: str, numbers: Mapping[str, float | None], problems: lis
     for key, value in numbers.items():
         if value is not None and value < 0:
             problems.append(Problem(f"{where}.{key}", f"got {value}; allowed: 0 or more"))
+
+
+def _check_gpus(where: str, counts: Mapping[str, int], problems: list[Problem]) -> None:
+    for key, count in counts.items():
+        if key.partition(":")[0] == GPU and count > _MOST_GPUS:
+            problems.append(Problem(f"{where}.{key}", f"got {count}; allowed: 0 to {_MOST_GPUS} on a node"))
 
 
 def _check_nodes(config: Config, problems: list[Problem]) -> set[str]:
@@ -74,6 +83,7 @@ def _check_nodes(config: Config, problems: list[Problem]) -> set[str]:
                 problems.append(Problem(f"{where}.{key}", f"got {value}; allowed: 1 to 1000000"))
         _check_least(where, table, ("memory_mb", "mem_spec_limit_mb", "weight", "load"), problems)
         _check_counts(f"{where}.gres", table.gres, problems)
+        _check_gpus(f"{where}.gres", table.gres, problems)
     if not config.node:
         problems.append(Problem("node", "the cluster has no nodes; add a [[node]] table"))
     return seen

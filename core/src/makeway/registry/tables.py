@@ -67,6 +67,10 @@ def settings_class(who: str, plugin: Any) -> type[Any] | None:
     if needed:
         text = f"settings without a default: {', '.join(needed)}; each must have one"
         raise PluginError(f"{who}, hook makeway_settings: {text}")
+    untyped = [f.name for f in attrs.fields(cls) if f.init and f.type is None]
+    if untyped:
+        text = f"settings without a type: {', '.join(untyped)}; each must have one, as in {untyped[0]}: int = ..."
+        raise PluginError(f"{who}, hook makeway_settings: {text}")
     return cls
 
 

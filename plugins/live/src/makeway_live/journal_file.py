@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ PATIENCE = 5.0
 MAGIC = b"SQLite format 3\0"
 _CHECKED_UP_TO = 256 << 20
 """Bytes of a file that is looked through for damage whenever it is opened for writing."""
+_PAGE = 4096
+"""Bytes that SQLite wants at a time."""
 _KEPT = "what it holds already is kept"
 
 
@@ -34,7 +37,7 @@ def telling(path: Path) -> Iterator[None]:
 
 def _plainly(error: sqlite3.Error, path: Path) -> str:
     name = getattr(error, "sqlite_errorname", "") or ""
-    if name.startswith("SQLITE_FULL"):
+    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
         return f"the disk is full; {_KEPT}, free some space on {path.parent}"
     if name.startswith("SQLITE_READONLY"):
         return f"the file, or its directory, is read-only; {_KEPT}, allow this user to write to it"
@@ -54,6 +57,15 @@ def _plainly(error: sqlite3.Error, path: Path) -> str:
     if name.startswith("SQLITE_IOERR"):
         return f"the disk does not do what it is told ({error}); {_KEPT}, see the system's log"
     return f"{error}; {_KEPT}"
+
+
+def _is_full(path: Path) -> bool:
+    """Whether the disk has no room for a page: what SQLite maps into memory fails as an error of the disk then."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _PAGE
 
 
 def connect(path: Path, *, write: bool) -> sqlite3.Connection:

@@ -71,6 +71,22 @@ class Told(KeyboardInterrupt):
         super().__init__()
 
 
+def open_streams() -> None:
+    """Have standard streams that whoever started the command closed lead nowhere (``makeway replay ... >&-``).
+
+    Else they are None, and the next file that is opened gets their number: what a child prints would land in it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                nowhere = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+                if nowhere != number:
+                    os.dup2(nowhere, number)
+                    os.close(nowhere)
+                os.set_inheritable(number, True)
+                setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
+
+
 def obey_signals() -> None:
     """Let SIGTERM and SIGHUP end a command as an interrupt does, unless whoever started it has them ignored."""
     for name in ("SIGTERM", "SIGHUP"):

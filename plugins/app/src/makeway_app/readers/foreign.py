@@ -71,7 +71,8 @@ class Adapted:
         :raises ConfigError: with all problems.
         """
         found = self.inner.translate(FileSource(path))
-        tables = {**found.tables, **(companion or {})}
+        beside = companion or {}
+        tables = {**found.tables, **beside}
         if not tables.get("node"):
             text = (
                 f"{path.name} does not say which nodes there are; name a TOML file with [[node]] tables: "
@@ -84,7 +85,13 @@ class Adapted:
             config = structure(tables, Config, str(path))
             validate(config, str(path))
         except ConfigError as error:
-            problems = [Problem(place_of(p.where, found.places), p.message) for p in error.problems]
+            problems = [
+                Problem(
+                    place_of(p.where, found.places) if _key(p) not in beside else f"--nodes {p.where}",
+                    p.message,
+                )
+                for p in error.problems
+            ]
             raise ConfigError(str(path), problems) from None
         return Imported(
             config=config,
@@ -95,6 +102,11 @@ class Adapted:
             idle=found.idle,
             places=found.places,
         )
+
+
+def _key(problem: Problem) -> str:
+    """Return the table of the configuration that a problem is about."""
+    return problem.where.partition(".")[0].partition("[")[0]
 
 
 @attrs.frozen

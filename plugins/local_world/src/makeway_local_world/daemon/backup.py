@@ -43,10 +43,18 @@ def make(journal: Path) -> bool:
     return True
 
 
+def is_lost(journal: Path) -> bool:
+    """Whether a journal is an empty file though a copy tells that a daemon has run here: SQLite would begin it anew."""
+    try:
+        return journal.stat().st_size == 0 and journal.with_name(NAME).exists()
+    except OSError:
+        return False
+
+
 def hint(journal: Path) -> str:
     """Say where the copy is; empty: there is none."""
     copy = journal.with_name(NAME)
     return f"; {copy} is as it was when a daemon last started" if copy.exists() else ""
 
 
-__all__ = ["NAME", "hint", "make"]
+__all__ = ["NAME", "hint", "is_lost", "make"]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from makeway import bitmap
+from makeway.errors import nearest
 from makeway.model import Cluster, Job, Node, Partition
 from makeway.usage import used_by
 from makeway_slurm.memory import memory_request
@@ -16,6 +17,8 @@ from makeway_slurm.memory import memory_request
 CPU, MEM, NODE, BILLING = "cpu", "mem", "node", "billing"
 ALWAYS = (CPU, MEM, "energy", NODE, BILLING, "fs/disk", "vmem", "pages")
 """What Slurm counts at every site, in the order in which it prints them."""
+_NAMED = ("gres", "license", "bb", "fs", "ic")
+"""Kinds of TRES of which a site names those that it has, as in gres/gpu."""
 _UNIT = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)([KMGTP]?)", re.IGNORECASE)
 _OFF = ("-1", "")
@@ -61,8 +64,20 @@ def _pairs(text: str) -> list[tuple[str, str]]:
         name, equals, number = word.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"got {text!r:.60}; expected name=number, separated by commas")
-        pairs.append((name.strip().lower(), number.strip()))
+        pairs.append((_known(name.strip()), number.strip()))
     return pairs
+
+
+def _known(given: str) -> str:
+    """Return the name of a TRES in small letters; slurmctld does not start with weights of one that is not known."""
+    name = given.lower()
+    kind, slash, rest = name.partition("/")
+    if (
+        name in ALWAYS or (slash and rest and kind in _NAMED) or name.isdigit()
+    ):  # an id: sacctmgr knows no name for it
+        return name
+    allowed = [*ALWAYS, "gres/NAME", "license/NAME"]
+    raise ValueError(f"no TRES named {given!r:.60}; allowed: {', '.join(allowed)}{nearest(name, allowed)}")
 
 
 def _scale(unit: str) -> float:

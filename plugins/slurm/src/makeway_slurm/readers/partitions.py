@@ -179,7 +179,9 @@ class _Line:
         setting = self.record.get("DefaultTime")
         time = self.draft.read(setting, parse_time, None, f"{self.path}.default_time")
         if setting is not None and time is not None and max_time is not None and time > max_time:
-            self.draft.warn(setting, "longer than MaxTime, which counts instead")
+            self.draft.warn(
+                setting, f"partition {self.record.name}: longer than MaxTime, which counts instead"
+            )
             return float(max_time)
         return _seconds(time)
 

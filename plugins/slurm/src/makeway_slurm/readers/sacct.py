@@ -10,6 +10,7 @@ the bit 2**31 set). It is believed only where the requested TRES agree; else it 
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -176,7 +177,9 @@ def _no_header(path: Path, line: Line) -> Problem:
 def _column_problems(where: str, columns: Sequence[str]) -> Iterator[Problem]:
     for what, options in _NEEDED.items():
         if not set(options) & set(columns):
-            yield Problem(where, f"no column gives {what}; allowed: {', '.join(options)}")
+            near = [each for each in columns if difflib.get_close_matches(each, options, 1, 0.75)]
+            given = f"; nearest: {', '.join(map(shown, near))}" if near else ""
+            yield Problem(where, f"no column gives {what}; allowed: {', '.join(options)}{given}")
     for name in sorted({name for name in columns if name and columns.count(name) > 1}):
         yield Problem(where, f"column {shown(name)} is there twice")
 
