@@ -180,6 +180,10 @@ FAULTS = {
         "settings without a type: patience",
     ),
     "settings of another kind": (hook("settings()", "return dict"), "the settings class is no attrs class"),
+    "a generator": (
+        hook(CANDIDATES, "yield 1"),
+        "returned <generator object makeway_preempt_candidates>; allowed: Candidates",
+    ),
     # ---- exceptions
     "exception": (
         hook(CANDIDATES, "return active[99]"),

@@ -10,6 +10,7 @@ import pytest
 
 from makeway import collector
 from makeway.entry_points import one_look, points
+from makeway.registry import finding
 
 
 @pytest.mark.looks_anew
@@ -43,3 +44,10 @@ def test_a_pause_of_the_collector_ends() -> None:
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_a_plugin_that_lacks_only_its_kind_is_the_nearest() -> None:
+    """An entry point ``nearly_done`` where the configuration names ``preempt/nearly_done``."""
+    installed = ["nearly_done", "preempt/none", "preempt/qos"]
+    assert finding._nearest("preempt/nearly_done", installed) == "; did you mean 'nearly_done'?"
+    assert finding._nearest("preempt/qso", installed) == "; did you mean 'preempt/qos'?"

@@ -285,6 +285,17 @@ def _makeway(*arguments: object, **environment: str) -> subprocess.CompletedProc
     )
 
 
+def test_a_file_beside_that_was_not_read_is_named(run: Run, tmp_path: Path) -> None:
+    """Its rows may be what is missed."""
+    pytest.importorskip("makeway_lsf_queue")
+    (tmp_path / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = normal\nEnd Queue\n")
+    (tmp_path / "lsb.hosts").write_text("Begin Host\nHOST_NAME MXJ MIG\nh1 16\nEnd Host\n")
+    done = run("check", tmp_path / "lsb.queues")
+    assert done.status == 1
+    assert "lsb.queues does not say which nodes there are" in done.out
+    assert "lsb.hosts:3: got 2 columns, allowed: 3; the row is ignored" in done.out
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_lead_nowhere(closed: str, with_jobs: Path, tmp_path: Path) -> None:
     """As cron and daemons start commands; the files that are written hold what they should."""

@@ -402,6 +402,12 @@ def test_nodes_are_asked_for(tmp_path: Path) -> None:
     reader = Adapted(MoabReader())
     with pytest.raises(ConfigError, match="--nodes"):
         reader.read(path)
+    path.write_text(f"{SITE}RESERVATIONDEPTH -4\n")
+    with pytest.raises(
+        ConfigError, match=r"RESERVATIONDEPTH: got '-4'; allowed: .*0 or more; the default counts"
+    ):
+        reader.read(path)
+    path.write_text(SITE)
     imported = reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8}]})
     assert [table.name for table in imported.config.partition] == ["special", "batch", "DEFAULT"]
     with pytest.raises(

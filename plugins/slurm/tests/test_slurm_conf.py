@@ -508,6 +508,8 @@ def test_release_must_be_one() -> None:
         ("DefMemPerNode=3\nDefMemPerCPU=3", "DefMemPerCPU: ignored, as DefMemPerNode is given as well"),
         ("DownNodes=n9", "no node named 'n9', which Slurm logs and passes over"),
         ("SchedulerParameters=bf_window=long", "bf_window 'long' is taken as 0"),
+        ("GresTypes=gpu\nNodeName=m1 Gres=gpu:2,gpuu:a100:3",
+         "Gres: 'gpuu' is not in GresTypes=gpu, so that Slurm knows no such resource; did you mean 'gpu'?"),
         ("NodeName=m1 Sockets=0", "got '0'; Slurm takes 1"),
         ("KillWait=3\nKillWait=4", "given again at slurm.conf:2, which wins with '4'"),
         ("NodeName=m1 CPUs=9 Sockets=2 CoresPerSocket=4", "CPUs is set to 8"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, NoReturn
@@ -17,6 +18,8 @@ from makeway.registry import finding
 from makeway.registry.finding import is_core, place_of
 
 log = logging.getLogger("makeway")
+_PLACE = re.compile(r" at 0x[0-9a-f]+")
+"""Where something lies in memory, which tells nothing, and differs each time."""
 
 
 @attrs.frozen
@@ -417,6 +420,7 @@ def shown(value: Any) -> str:
         text = _text_of(value)
     except Exception:
         text = f"<a {type(value).__name__} that cannot be shown>"
+    text = _PLACE.sub("", text)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -146,12 +146,18 @@ def load_all(names: Sequence[str]) -> list[tuple[str, Any, Installed]]:
     return [(name, *_load(name, found)) for name in names]
 
 
+def _nearest(name: str, names: Sequence[str]) -> str:
+    """Name the plugin that was meant; one that lacks only its kind, or has another one, is nearer than any other."""
+    same = [each for each in names if each.rpartition("/")[2] == name.rpartition("/")[2]]
+    return nearest(name, same) or nearest(name, names)
+
+
 def _load(name: str, listed: Sequence[metadata.EntryPoint]) -> tuple[Any, Installed]:
     found = _offer(name, listed)
     if found is None:
         names = sorted({point.name for point in listed})
         raise PluginError(
-            f"no plugin named {name!r}{nearest(name, names)}; {how_to_get(name)}; "
+            f"no plugin named {name!r}{_nearest(name, names)}; {how_to_get(name)}; "
             f"installed: {', '.join(names) or 'none'}"
         )
     point, item = found

@@ -101,7 +101,10 @@ class Draft:
             self.places[path(parameter.key)] = entry.place
         elif parameter.kind == "indexed":
             count = self.value(entry, "integer", entry.value)
-            if count is not None:
+            if count is not None and count < 0:
+                text = f"got {entry.value.strip()!r}; allowed: a whole number, 0 or more"
+                self.warn(entry.place, f"{entry.spelled}: {text}; the default counts")
+            elif count is not None:
                 self.settings.setdefault(parameter.key, {})[entry.index or "0"] = count
                 self.places[path(parameter.key)] = entry.place
         elif parameter.kind == "word":

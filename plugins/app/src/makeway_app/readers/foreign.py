@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,9 @@ from makeway.readers.api import Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
 from makeway.readers.seen import Seen
 from makeway.settings import structure
+
+_AT_A_LINE = re.compile(r"\S+:[0-9]+: ")
+"""Begins a warning about a line of a file."""
 
 
 @attrs.frozen
@@ -80,7 +84,8 @@ class Adapted:
             )
             if companion:
                 text += f"; the one given has no [[node]] tables, but {', '.join(map(repr, companion))}"
-            raise ConfigError(str(path), [Problem("", text)])
+            told = [Problem("", warning) for warning in found.warnings if _is_beside(warning, path)]
+            raise ConfigError(str(path), [Problem("", text), *told])
         try:
             config = structure(tables, Config, str(path))
             validate(config, str(path))
@@ -102,6 +107,11 @@ class Adapted:
             idle=found.idle,
             places=found.places,
         )
+
+
+def _is_beside(warning: str, path: Path) -> bool:
+    """Whether a warning is about a line of another file than `path`, which may have said more."""
+    return _AT_A_LINE.match(warning) is not None and not warning.startswith(f"{path.name}:")
 
 
 def _key(problem: Problem) -> str:

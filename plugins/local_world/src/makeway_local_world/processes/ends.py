@@ -96,6 +96,7 @@ def failure_text(failed: dict[str, Any]) -> str:
     step, what, number = str(failed.get("step")), str(failed.get("what", "")), int(failed.get("number", 0))
     text = _WORDS.get(step, f"{step} failed")
     reason = os.strerror(number) if number else ""
+    what = what.removeprefix(f"[Errno {number}] ").removeprefix(reason).lstrip(": ")
     return ": ".join(part for part in (text, what, reason) if part)
 
 

@@ -103,9 +103,24 @@ def _node(draft: Draft, record: Record) -> NodeTable:
         mem_spec_limit_mb=_megabytes(draft, record.get("MemSpecLimit"), 0),
         weight=draft.read(record.get("Weight"), parse_count, 1),
         features=draft.read(features, _words, ()),
-        gres=draft.read(record.get("Gres"), parse_gres, {}),
+        gres=_gres(draft, record.get("Gres")),
         up=_in_service(draft, record.get("State")),
     )
+
+
+def _gres(draft: Draft, setting: Setting | None) -> dict[str, int]:
+    """Translate Gres; a name that GresTypes leaves out is reported: slurmctld passes it over."""
+    found: dict[str, int] = draft.read(setting, parse_gres, {})
+    types = draft.get("GresTypes")
+    if setting is not None and types is not None:
+        known = [each.strip() for each in types.value.lower().split(",")]
+        for name in found:
+            if ":" not in name and name.lower() not in known:
+                text = (
+                    f"{shown(name)} is not in GresTypes={types.value}, so that Slurm knows no such resource"
+                )
+                draft.warn(setting, f"{text}{nearest(name.lower(), known)}")
+    return found
 
 
 @attrs.frozen
