@@ -402,18 +402,22 @@ def test_nodes_are_asked_for(tmp_path: Path) -> None:
     reader = Adapted(MoabReader())
     with pytest.raises(ConfigError, match="--nodes"):
         reader.read(path)
-    path.write_text(f"{SITE}RESERVATIONDEPTH -4\n")
-    with pytest.raises(
-        ConfigError, match=r"RESERVATIONDEPTH: got '-4'; allowed: .*0 or more; the default counts"
-    ):
-        reader.read(path)
-    path.write_text(SITE)
     imported = reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8}]})
     assert [table.name for table in imported.config.partition] == ["special", "batch", "DEFAULT"]
     with pytest.raises(
         ConfigError, match=r"--nodes node\[0\].gres.gpu: got 4096; allowed: 0 to 1024 on a node"
     ):
         reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8, "gres": {"gpu": 4096}}]})
+
+
+def test_a_negative_depth_is_named(tmp_path: Path) -> None:
+    """The default counts."""
+    path = tmp_path / "moab.cfg"
+    path.write_text(f"{SITE}RESERVATIONDEPTH -4\n")
+    found = Adapted(MoabReader()).read(path, {"node": [{"name": "n[1-4]", "cpus": 8}]})
+    text = "RESERVATIONDEPTH: got '-4'; allowed: a whole number, 0 or more; the default counts"
+    assert [warning for warning in found.warnings if warning.endswith(text)]
+    assert "reservation_depth" not in found.config.policy.settings["moab/qos"]
 
 
 @pytest.mark.parametrize(
