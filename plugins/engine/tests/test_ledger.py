@@ -50,3 +50,13 @@ def test_active_jobs_are_listed_in_order(events: list[tuple[str, int]], all_at_o
         for number in sorted(here):
             go(number)
     assert list(ledger.active) == listed()
+
+
+def test_who_waits_for_resources_after_something_else_is_noted() -> None:
+    """The next look of the main scheduler says again what it waited for."""
+    ledger = Ledger(CLUSTER, ModeSetting(), {}, {}, create_autospec(Rulings, instance=True))
+    behind, first = builders.job("behind"), builders.job("first")
+    ledger.wait_for(behind, "Priority")
+    ledger.wait_for(first, "Resources")
+    ledger.wait_for(behind, "Resources")
+    assert ledger.quieted == {"behind"}

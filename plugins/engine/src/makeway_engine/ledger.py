@@ -124,6 +124,8 @@ class Ledger:
         """Grows whenever nodes, cores or licences were taken or given back."""
         self.reasons = 0
         """Grows whenever somebody waits for something else, other than resources or nothing."""
+        self.quieted: set[str] = set()
+        """Ids of jobs that wait for resources now, and waited for something else at the last look."""
         self.freed = 0
         """Grows whenever something was given back."""
         self._rules = rules
@@ -324,7 +326,10 @@ class Ledger:
     def wait_for(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for."""
         if job.reason != reason:
-            self.reasons += reason not in QUIET
+            if reason not in QUIET:
+                self.reasons += 1
+            elif job.reason not in QUIET:
+                self.quieted.add(job.id)
             put_field(job, "reason", reason)
             for listener in self._listeners:
                 listener.waits(job)

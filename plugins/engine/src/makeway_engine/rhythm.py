@@ -160,6 +160,7 @@ class Rhythm:
             by_clock = self._soon_by_clock and not triggered
             state = self._state()
             self._pass(max(depth, 1), backfill=False)
+            self._ledger.quieted.clear()
             if on_grid:
                 # Those that wait may stand in another order since somebody started: that counts at the next look.
                 self._soon = self._schedulers.attempts.moves_by_starts and self._ledger.version != state[0]
@@ -209,13 +210,18 @@ class Rhythm:
         """Whether backfill makes one pass after the other: each look finds a job that does not wait for resources.
 
         Slurm writes such a reason anew in each look, which counts as news even if it stays the same. Whoever has
-        not been looked at yet has none (recorded: backfill_reasons_are_news, backfill_begin_time_behind_another).
+        not been looked at yet has none (recorded: backfill_reasons_are_news, backfill_begin_time_behind_another). Where
+        backfill failed to start a job since the last look, the next one says again what it waited for (recorded:
+        backfill_reason_set_again).
         """
         if not self._reasons_are_news:
             return False
         new = {job.id for _, job, _ in self._queue.arrivals}
+        again = self._ledger.quieted
         return any(
-            job.reason not in QUIET and job.id not in new and job.state is JobState.PENDING
+            (job.reason not in QUIET or job.id in again)
+            and job.id not in new
+            and job.state is JobState.PENDING
             for _, job, _ in self._queue.entries
         )
 
@@ -375,6 +381,7 @@ class Rhythm:
             "soon": self._soon,
             "soon_by_clock": self._soon_by_clock,
             "came": list(self._came),
+            "quieted": sorted(self._ledger.quieted),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
@@ -386,6 +393,7 @@ class Rhythm:
         self._soon = memory["soon"]
         self._soon_by_clock = memory.get("soon_by_clock", False)
         self._came = list(memory.get("came", ()))
+        self._ledger.quieted = set(memory.get("quieted", ()))
 
 
 __all__ = ["Rhythm"]
