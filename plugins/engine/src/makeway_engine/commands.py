@@ -219,8 +219,11 @@ class Commands:
         if not (job.held or renews):
             raise Refused("the job is not held")
         for part in self._by_leader(job):
-            if part.held or renews:
+            if part.held:
                 self._anew(part, Occasion.RELEASED)
+            elif renews:
+                fresh = functools.partial(self._transitions.priorities.renewed, part)
+                self._queue.reprioritise(part, fresh, self._ledger.now)
 
     def _priority(self, job: Job, command: Command) -> None:
         if not command.value.isdigit() or len(command.value) > 10:

@@ -131,6 +131,17 @@ class Priorities:
             return self._asked(job, occasion)
         return self._by_place(job)
 
+    def renewed(self, job: Job) -> int:
+        """Return the priority of a job that waits and is released though it is not held.
+
+        Where the order of submission counts alone the nice value is not taken off (recorded: queue_nice_not_held).
+        """
+        if self.prioritizer is not None or self._plain is not None:
+            return self.fresh(job, Occasion.RELEASED)
+        self.given.discard(job.id)
+        self._rested_at = _NEVER
+        return self.below()
+
     def below(self) -> int:
         """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
         self.lowest -= 1

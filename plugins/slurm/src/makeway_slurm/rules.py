@@ -254,7 +254,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "release_renews_priority": Rule(
         "the release of a job that waits gives it a new priority even if it is not held; with priority/basic that is "
-        "the lowest (measured on 22.05.8; later releases: open)",
+        "the lowest, its nice value left out (measured on 22.05.8; later releases: open)",
         "1",
         section="slurm-gang-and-select 5.1",
     ),
