@@ -205,6 +205,15 @@ FAULTS = {
         "hook makeway_preempt_candidates for job 4: raised SystemExit: 0 (makeway-x-fake/makeway_x_fake.py, line 7",
     ),
     # ---- endless loops
+    "slow without end": (
+        hook(
+            CANDIDATES,
+            "for _ in range(1_000_000): pass",
+            LOWER,
+            "return Candidates(jobs=jobs, modes=(PreemptMode.CANCEL,) * len(jobs))",
+        ),
+        "ms a call; a replay asks for each job that waits, in each pass, so the check ends here",
+    ),
     "endless loop in an observer": (hook("on_line(line)", "while True: pass"), "hook makeway_on_line"),
     "endless loop": (
         hook(CANDIDATES, "while True: pass"),

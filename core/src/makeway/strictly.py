@@ -94,7 +94,8 @@ def _class_hook(converter: cattrs.Converter, cls: type[Any]) -> Any:
 
 def _sequence(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
     if not isinstance(value, list | tuple):
-        raise Wrong(f"got {shown(value)}; allowed: a list")
+        meant = f'; did you mean ["{value}"]?' if isinstance(value, str) else ""
+        raise Wrong(f"got {shown(value)}; allowed: a list{meant}")
     inner = typing.get_args(wanted)[0]
     built, errors = [], []
     for at, item in enumerate(value):

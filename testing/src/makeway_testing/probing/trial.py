@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import process_time  # bound here: probes let the clock of `time` stand still
 from typing import Any
 
 import attrs
@@ -52,8 +53,34 @@ _NUISANCES = ("requeue, easy", "cancel, greedy", "suspend+gang, backfill")
 """Scenes that are played again under other circumstances."""
 _BUSY = "requeue, greedy"
 """The scene that is played with many jobs: each that waits asks for candidates."""
+_SLOW = 0.01
+"""Seconds a call that are slow, as a replay asks for each job that waits, in each pass."""
+_PATIENCE = 4
+"""Time limits of a decision that a slow hook may take in all: the scenes ask some thousand times."""
 _PURE = ("makeway_preempt_candidates", "makeway_protect", "makeway_queue_order", "makeway_preempt_mode")
 """Hooks that are asked twice each time."""
+
+
+@attrs.define
+class _Pace:
+    """How long the calls of each hook took; time that other programs take from them does not count."""
+
+    limit: float
+    """Seconds that all calls of a slow hook may take; 0: any."""
+    calls: Counter[str] = attrs.field(factory=Counter)
+    seconds: dict[str, float] = attrs.field(factory=dict)
+    slow: dict[str, str] = attrs.field(factory=dict)
+    """Hook -> what is said of it, once it has taken too long."""
+
+    def took(self, hook: str, seconds: float) -> str | None:
+        """Note a call; return what is said of a slow hook."""
+        self.calls[hook] += 1
+        whole = self.seconds[hook] = self.seconds.get(hook, 0.0) + seconds
+        each = whole / self.calls[hook]
+        if hook not in self.slow and 0 < self.limit < whole and each >= _SLOW:
+            asked = "a replay asks for each job that waits, in each pass"
+            self.slow[hook] = f"takes {each * 1000:,.0f} ms a call; {asked}, so the check ends here"
+        return self.slow.get(hook)
 
 
 @attrs.define
@@ -80,6 +107,8 @@ class Trial:
     """All answers, one text each; None: they are not kept."""
     watch: probes.Stopwatch | probes.Steps | None = None
     """Times single answers, or counts their steps; None: nobody asks."""
+    pace: _Pace = attrs.field(factory=lambda: _Pace(0.0))
+    """How long the calls took, over all scenes."""
     _known: set[Any] = attrs.field(factory=set)
     _at_fault: set[str] = attrs.field(factory=set)
     """Hooks that a fault names; one that raises each time has no answer to count."""
@@ -99,9 +128,13 @@ class Trial:
 
     def blame(self, hook: str, message: str, job: str | None = None) -> None:
         """Note a fault of a hook."""
+        self.note(self.fault(hook, message, job))
+
+    def fault(self, hook: str, message: str, job: str | None = None) -> PolicyError:
+        """Return a fault of a hook."""
         item = self.installed
         source = f"{item.distribution} {item.version}" if item else ""
-        self.note(PolicyError(self.name, hook, job, message, source))
+        return PolicyError(self.name, hook, job, message, source)
 
     def note(self, error: BaseException) -> None:
         """Note a fault, unless it is known, be it of another job."""
@@ -124,7 +157,7 @@ def try_out(
     :param loose: imports the plugin if it is not an installed one.
     :raises PluginError: nobody offers it.
     """
-    trial = Trial(name)
+    trial = Trial(name, pace=_Pace(_PATIENCE * limit))
     try:
         trial.installed = None if loose else offers(name)
     except PluginError as error:
@@ -201,7 +234,7 @@ def _try_nuisances(trial: Trial, played: Sequence[Scene]) -> None:
 
 def _transcript(trial: Trial, scene: Scene) -> str:
     """Return all that the plugin answered in a scene, and what came of it, as text."""
-    alone = Trial(trial.name, trial.installed, trial.plugin, trial.hooks)
+    alone = Trial(trial.name, trial.installed, trial.plugin, trial.hooks, pace=trial.pace)
     alone.transcript = []
     summary = _play(alone, scene)
     outcome = {key: summary[key] for key in ("jobs", "preemptions")}
@@ -265,8 +298,12 @@ class _Counting(Policies):
         if trial.watch is not None:
             with trial.watch.timing(hook):
                 return super()._ask(call, hook, about, arguments)
+        began = process_time()
         with probes.listening() as heard:
             answer = super()._ask(call, hook, about, arguments)
+        slow = trial.pace.took(hook, process_time() - began)
+        if slow is not None:
+            raise trial.fault(hook, slow)
         if heard and hook not in LISTING:
             trial.blame(hook, f"reaches out of the run: {heard[0]}; a policy looks at its arguments only")
         return answer
