@@ -203,8 +203,8 @@ class Backfill:
                 limit, limits = None, False
             open_to_it = partition.nodes & self._ledger.up
             if limit is not None and limit.depends_on_nodes:
-                chosen = self._chosen(job, partition, plan)
-                if chosen is not None and limit.lets_in(chosen[1].nodes):
+                chosen = self._chosen(job, partition, plan, limit)
+                if chosen is not None and not limit.counted and limit.lets_in(chosen[1].nodes):
                     limit = None
                 else:
                     open_to_it = self._idle_of(chosen)
@@ -316,13 +316,14 @@ class Backfill:
             if limit is not None and limit.qos:
                 self._hold_back(limit.qos, at)
 
-    def _chosen(self, job: Job, partition: Partition, plan: Plan) -> Found | None:
+    def _chosen(self, job: Job, partition: Partition, plan: Plan, limit: Blocked) -> Found | None:
         """Return when and where a job could start that a limit lets in or not by its nodes; None: it could not.
 
-        Backfill holds it to the limit with these, whether it could start now or later (recorded: limit_per_node_busy).
+        Backfill holds it to a limit on what it has on each node with these, whether it could start now or later
+        (recorded: limit_per_node_busy); which nodes count already is known for now alone.
         """
-        length = self.length(job)
-        return self.earliest(job, partition, self.around(job, plan, length), length)
+        length, until = self.length(job), self._ledger.now if limit.counted else math.inf
+        return self.earliest(job, partition, self.around(job, plan, length), length, until=until)
 
     def _idle_of(self, chosen: Found | None) -> NodeBits:
         """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""

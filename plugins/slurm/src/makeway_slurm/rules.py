@@ -307,6 +307,13 @@ RULES: Mapping[str, Rule] = {
         until="23.11.7",
         section="slurm-priority-and-limits 6.2",
     ),
+    "unknown_usage_is_huge": Rule(
+        "with DEPTH_OBLIVIOUS, users whose usage nobody has worked out since the run began count among their siblings "
+        "as if it was huge, unless it is said what was used before that (a defect; measured on 22.05.8; later "
+        "releases: open)",
+        "1",
+        section="slurm-priority-and-limits 4",
+    ),
     "backfill_plans_for_barred_accounts": Rule(
         "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
         "one whose QOS may not it keeps none (measured on 22.05.8; later releases: open)",

@@ -15,13 +15,22 @@ from makeway_slurm.accounts.tree import Association, Tree
 from makeway_slurm.multifactor.fair_tree import Share, place_in_list
 
 Used = Callable[[Association], float]
+HUGE = 4294967294.0
+"""Norm usage of a user for whom nobody has worked it out, as Slurm adds it up (recorded: fair_depth_oblivious_new)."""
 
 
 class Classic:
     """The effective usage of one tree, as it was last worked out."""
 
-    def __init__(self, tree: Tree, dampening: int, *, oblivious: bool, tie_order: str) -> None:
+    def __init__(
+        self, tree: Tree, dampening: int, *, oblivious: bool, tie_order: str, unknown: float
+    ) -> None:
+        """Be there for one tree.
+
+        :param unknown: the norm usage of users for whom nobody has worked it out.
+        """
         self._tree = tree
+        self._unknown_norm = unknown
         self._accounts = _accounts(tree.root, place_in_list(tie_order))
         self._dampening = dampening
         self._oblivious = oblivious
@@ -44,10 +53,27 @@ class Classic:
         self._unknown.update(self._users)
 
     def ask_for(self, node: Association, used: Used) -> None:
-        """Work a user out, unless that was done since the last recalculation began."""
+        """Work a user out, unless that was done since the last recalculation began.
+
+        Of one with ``parent`` his account is asked for instead.
+        """
+        if not (node.by_parent and self._above(node).parent is not None):
+            self._work_out(node, used)
+
+    def look(self, used: Used) -> None:
+        """Work out whoever is not known, as ``sshare`` does."""
+        for node in self._tree.nodes:
+            self._work_out(node, used)
+
+    def _work_out(self, node: Association, used: Used) -> None:
         if node.index in self._unknown:
             self._unknown.discard(node.index)
             self._set(node, used)
+
+    @staticmethod
+    def _above(node: Association) -> Association:
+        above = node.fs_parent if node.fs_parent is not None else node.parent
+        return above if above is not None else node
 
     def _set(self, node: Association, used: Used) -> None:
         index = node.index
@@ -56,7 +82,7 @@ class Classic:
             return
         total = used(self._tree.root)
         norm = self._norm[index] = used(node) / total if total else 0.0
-        above = node.fs_parent if node.fs_parent is not None else node.parent
+        above = self._above(node)
         if above.parent is None:  # even if its share is "parent" (recorded: fair_classic_parent)
             self._effective[index] = norm
         elif node.by_parent:
@@ -74,7 +100,11 @@ class Classic:
         used_above = self._effective.get(above.index, 0.0)
         if not (share and share_above and used_above and norm):
             return norm
-        siblings = sum(self._norm.get(each.index, 0.0) for each in above.fs_children)
+        siblings = sum(
+            self._norm.get(each.index, self._unknown_norm if each.user else 0.0)
+            for each in above.fs_children
+            if not (each.user and each.by_parent)
+        )
         ratio_above = used_above / share_above
         ratio = (norm / share) / (siblings / share_above)
         one, other = math.log(ratio_above), math.log(ratio)
@@ -87,29 +117,23 @@ class Classic:
         share = self._shares[node.index]
         if not share:
             return 0.0
-        return math.pow(2.0, -(self._effective.get(node.index, 0.0) / share) / self._dampening)
+        above = self._above(node)
+        counts = above if node.by_parent and above.parent is not None else node
+        return math.pow(2.0, -(self._effective.get(counts.index, 0.0) / share) / self._dampening)
 
     def shares(self, used: Used) -> Mapping[int, Share]:
         """Return what stands now, by index; what is only worked out for whoever looks is not kept.
 
-        Slurm does not keep it of users with ``parent`` (recorded: fair_classic_parent). It does keep what it works out
-        of others, so that looking can change a priority there.
+        Slurm does keep it, so that looking can change a priority (`look`).
         """
         norm, effective, unknown = dict(self._norm), dict(self._effective), set(self._unknown)
-        for node in self._tree.nodes:
-            self.ask_for(node, used)
-        total = used(self._tree.root)
-        own = {
-            node.index: used(node) / total
-            for node in self._tree.nodes
-            if total and node.user and node.by_parent
-        }
+        self.look(used)
         found = {
             node.index: Share(
                 used=self._effective.get(node.index, 1.0 if node.parent is None else 0.0),
                 level_fs=None,
                 factor=self.factor(node, used),
-                norm_usage=own.get(node.index, self._norm.get(node.index, 0.0)),
+                norm_usage=self._norm.get(node.index, 0.0),
             )
             for node in self._tree.nodes
         }
@@ -152,4 +176,4 @@ def _whole_share(node: Association) -> float:
     return (node.shares / node.level_shares if node.level_shares else 0.0) * _whole_share(node.parent)
 
 
-__all__ = ["Classic"]
+__all__ = ["HUGE", "Classic"]

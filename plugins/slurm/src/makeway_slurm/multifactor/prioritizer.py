@@ -15,7 +15,7 @@ from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.multifactor.accrual import Accrual
-from makeway_slurm.multifactor.classic import Classic
+from makeway_slurm.multifactor.classic import HUGE, Classic
 from makeway_slurm.multifactor.factors import Weigher, total
 from makeway_slurm.multifactor.fair_tree import FairTree, Share
 from makeway_slurm.multifactor.guard import RankGuard
@@ -51,8 +51,13 @@ class Multifactor:
         if tree is not None and (settings.has("NO_FAIR_TREE") or settings.has("DEPTH_OBLIVIOUS")):
             oblivious = settings.has("DEPTH_OBLIVIOUS")
             self._table = view.book(JobTable)
+            known = any(node.start for node in tree.nodes) or not view.rule("unknown_usage_is_huge")
             self._classic = Classic(
-                tree, settings.dampening_factor, oblivious=oblivious, tie_order=settings.tie_order
+                tree,
+                settings.dampening_factor,
+                oblivious=oblivious,
+                tie_order=settings.tie_order,
+                unknown=0.0 if known else HUGE,
             )
             book.watch(self._accounts, self._users)
             self._accounts()
@@ -164,6 +169,11 @@ class Multifactor:
         if self._classic is not None:
             return self._classic.shares(self._used)
         return self._fair.rank(self._freeze()) if self._fair is not None else _NO_SHARES
+
+    def show(self) -> None:
+        """Keep what a look at shares works out, as Slurm does with NO_FAIR_TREE."""
+        if self._classic is not None:
+            self._classic.look(self._used)
 
     def whole_share(self, node: Association) -> float:
         """Return an association's share: of its level, or (classic) of the cluster."""

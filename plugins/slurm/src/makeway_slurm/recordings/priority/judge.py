@@ -22,7 +22,13 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.throttle import WAITS
 from makeway_slurm.limits.judge import Judge
-from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
+from makeway_slurm.multifactor.tables import (
+    SSHARE_HEADINGS,
+    PriorityRow,
+    multifactor_of,
+    priority_rows,
+    share_rows,
+)
 from makeway_slurm.readers.limits import NAME as LIMITING
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
 from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build
@@ -134,6 +140,9 @@ def _taker(taken: Seconds, tables: Sequence[tuple[int, str]], observed: Observed
                 rows = [
                     dict(zip(SSHARE_HEADINGS, row, strict=True)) for row in share_rows(engine.ledger, taken)
                 ]
+                multifactor = multifactor_of(engine.ledger)
+                if multifactor is not None:
+                    multifactor.show()
             observed.tables[at] = rows
 
     return take
@@ -261,8 +270,9 @@ def _of_job(
             Aspect.STATES, name, None, f"time limit {seen.time_limit:g} s", f"time limit {limit:g} s"
         )
     recorded = [change.t for change in _starts(seen)]
-    replayed = [each["start"] for each in job["intervals"] if each["state"] == "RUNNING"]
-    replayed = _first_of_each(job)
+    replayed = _first_of_each(job, seen_only=False)
+    if len(replayed) > len(recorded):
+        replayed = _first_of_each(job, seen_only=True)
     if len(recorded) != len(replayed):
         shown = [", ".join(f"{at:.1f}" for at in each) or "never" for each in (recorded, replayed)]
         yield Difference(Aspect.STATES, name, None, f"starts {shown[0]}", f"starts {shown[1]}")
@@ -297,13 +307,24 @@ def _starts(seen: Seen) -> Iterator[Any]:
         before = change.state
 
 
-def _first_of_each(job: Mapping[str, Any]) -> list[Seconds]:
-    """Return when each incarnation started."""
+def _first_of_each(job: Mapping[str, Any], *, seen_only: bool) -> list[Seconds]:
+    """Return when each incarnation started.
+
+    :param seen_only: leave out those that made way before anybody looked, perhaps.
+    """
     found: dict[int, Seconds] = {}
+    until: dict[int, Seconds] = {}
     for each in job["intervals"]:
         if each["state"] in ("RUNNING", "SUSPENDED"):
-            found.setdefault(int(each.get("restart", 0)), float(each["start"]))
-    return list(found.values())
+            restart = int(each.get("restart", 0))
+            found.setdefault(restart, float(each["start"]))
+            until[restart] = math.inf if each.get("end") is None else float(each["end"])
+    last = max(found, default=0)
+    return [
+        start
+        for restart, start in found.items()
+        if not seen_only or restart == last or until[restart] - start >= _LOOK
+    ]
 
 
 def _of_reason(
