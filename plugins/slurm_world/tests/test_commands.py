@@ -43,3 +43,24 @@ def test_a_slow_backfill_is_named(parameters: str, said: list[str]) -> None:
     told = slow_backfill(parameters, 90.0)
     assert len(told) == (1 if said else 0)
     assert all(word in told[0] for word in said)
+
+
+def test_a_dry_release_does_not_wait_for_the_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints what there is to do now; a real one goes on trying, and tells each reason once."""
+    said = "slurm_load_reservations error: Unable to contact slurm controller (connect failure)"
+    for name in ("scontrol", "squeue"):
+        command = tmp_path / name
+        command.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    given = ["slurm", "release", "--state", str(tmp_path / "state"), "--timeout"]
+    found = CliRunner().invoke(cli, [*given, "60", "--dry-run"])
+    assert found.exit_code == 1
+    assert f"makeway: scontrol -a -o show res: {said}\n" in found.output
+    monkeypatch.setattr("makeway_slurm_world.commands.release.PAUSE", 0.05)
+    found = CliRunner().invoke(cli, [*given, "0.5"])
+    assert found.exit_code == 1
+    assert found.output.count(said) == 1
+    assert "not all is given back yet; run it again" in found.output

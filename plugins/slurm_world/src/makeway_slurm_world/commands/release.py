@@ -69,18 +69,24 @@ def hand_back(place: Path, name: str | None, *, requeue: bool, dry: bool, timeou
 
     :param name: of the lease; None: the one that the notebook names, else the usual one.
     :param timeout: seconds; None: for as long as it takes.
+    :raises Away: the controller cannot be reached, and nothing is to be done but print.
     """
     hand = Printer() if dry else Hand()
     notebook = Notebook(place)
     lease = name or notebook.pages.lease or Settings().reservation
     back = HandBack(hand, notebook, lease, click.echo, requeue=requeue, dry=dry)
     until = None if timeout is None else time.monotonic() + timeout
+    told = ""
     while True:
         try:
             if back.step(time.monotonic()):
                 return True
         except Away as error:
-            click.echo(f"warning: {error}", err=True)
+            if dry:
+                raise
+            if str(error) != told:
+                told = str(error)
+                click.echo(f"warning: {told}; it is tried again every {PAUSE:g} s", err=True)
         if until is not None and time.monotonic() >= until:
             return False
         time.sleep(PAUSE)
