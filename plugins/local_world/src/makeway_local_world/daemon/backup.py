@@ -43,12 +43,19 @@ def make(journal: Path) -> bool:
     return True
 
 
-def is_lost(journal: Path) -> bool:
-    """Whether a journal is an empty file though a copy tells that a daemon has run here: SQLite would begin it anew."""
+def what_is_lost(journal: Path) -> str:
+    """Say that a journal is gone or an empty file, though a copy tells that a daemon has run here; empty: it is not.
+
+    SQLite would begin it anew, and the next start would overwrite the copy.
+    """
+    if not journal.with_name(NAME).exists():
+        return ""
     try:
-        return journal.stat().st_size == 0 and journal.with_name(NAME).exists()
+        return "" if journal.stat().st_size else "it is empty"
+    except FileNotFoundError:
+        return "it is gone"
     except OSError:
-        return False
+        return ""
 
 
 def hint(journal: Path) -> str:
@@ -57,4 +64,4 @@ def hint(journal: Path) -> str:
     return f"; {copy} is as it was when a daemon last started" if copy.exists() else ""
 
 
-__all__ = ["NAME", "hint", "is_lost", "make"]
+__all__ = ["NAME", "hint", "make", "what_is_lost"]

@@ -72,9 +72,10 @@ def _recovered(config: Config, places: Places, plugins: Mapping[str, Any] | None
     :raises JournalError: it is damaged; the text names the copy.
     """
     journal = places.state / "journal.db"
-    if backup.is_lost(journal):
-        anew = "to begin without it, move both files away"
-        raise JournalError(f"{journal}: it is empty; nothing was changed{backup.hint(journal)}; {anew}")
+    lost = backup.what_is_lost(journal)
+    if lost:
+        anew = "to begin anew, move the copy away"
+        raise JournalError(f"{journal}: {lost}; nothing was changed{backup.hint(journal)}; {anew}")
     backup.make(journal)
     try:
         return live_of(config, places.state, plugins=plugins, sink=_unheard)
