@@ -409,3 +409,23 @@ def test_a_job_that_went_on_at_its_resume_is_as_recorded(
     )
     (job,) = load(SMALL, tmp_path, recording).jobs
     assert job.attributes.get("goes_on_at_resume") is goes_on
+
+
+@pytest.mark.parametrize(
+    ("slices", "ticks", "sweep"),
+    [(None, [], 25.249), (7, [6.24], 22.249), (25, [24.24], 4.249), (6, [5.24], 23.4), (7, [], 23.4)],
+)
+def test_the_sweep_comes_just_before_a_look(
+    tmp_path: Path, slices: int | None, ticks: list[float], sweep: float
+) -> None:
+    """In a second that follows from the start of the controller, as far as that is known."""
+    text, timeslice = SMALL, None
+    if slices is not None:
+        gang = f"PreemptMode=GANG\nSchedulerTimeSlice={slices}\nPartitionName=low"
+        text = SMALL.replace("PartitionName=low", gang).replace(
+            "Default=YES", "Default=YES OverSubscribe=FORCE:2"
+        )
+        timeslice = {"seconds": slices, "ticks": ticks}
+    phases = {"second": 0.4, "looks": [0.25, 1.25], "backfills": []}
+    scenario = load(text, tmp_path, recorded(phases=phases, timeslice=timeslice))
+    assert build_clockwork(scenario.config.scheduler.clockwork).limit_phase == pytest.approx(sweep)

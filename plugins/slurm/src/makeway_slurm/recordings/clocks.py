@@ -41,9 +41,10 @@ second_phase
 first_tick
     The recording's. Without a recording one slice less 0.76 s, as 22.05 nearly always has.
 limit_phase
-    Two grace times that only the sweep could end ended at 25.29 and 25.31. With gang scheduling
-    limits struck at 83.38, and twice at 143.5 and 173.5 (slices of 6 and 5 s): 23.4. All on 22.05;
-    the sweep counts from the controller's start, so other slices and machines will differ.
+    The sweep comes in the same millisecond as a look, just before it: so whoever it ends is leaving already when
+    others ask for his nodes. Without gang scheduling that is the look of second 25 (eight of eight logs). It counts
+    from the controller's start. With gang scheduling that is a slice before the wake-up before second 0, for slices
+    of 7 and 25 s (seven of seven logs); for shorter ones limits struck at 83.38, and twice at 143.5 and 173.5: 23.4.
 stopped_work_counts
     The harness adds up how long the controller calls a job running, and then tells it to end; one whose processes are
     stopped hears of it when they go on.
@@ -67,6 +68,10 @@ from makeway_slurm.rules import version
 
 _LIMIT_SWEEP = 30.0
 _LIMIT_PHASE, _LIMIT_PHASE_GANG = 25.3, 23.4
+_SWEEP_SECOND = 25
+_LONG_SLICE = 7.0
+_JUST_BEFORE = 0.001
+"""By how much the sweep comes before the look of its second."""
 IGNORED_KILL = 7.4
 _SECOND = 0.75
 _TICK_LEAD = 0.76
@@ -103,6 +108,9 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         clocks["second_phase"] = _SECOND
     if recording is not None and recording.phases is not None:
         clocks |= _recorded_phases(recording, recording.phases)
+        sweep = _sweep_second(recording, timeslice)
+        if sweep is not None:
+            clocks["limit_phase"] = sweep + float(clocks["sched_phase"]) - _JUST_BEFORE
     if config.scheduler.type == "builtin":
         clocks["bf_phase"] = _estimator_phase(recording, float(clocks["sched_phase"]))
     if recording is not None and recording.timeslice and recording.timeslice.ticks:
@@ -124,6 +132,18 @@ def _recorded_phases(recording: Recording, phases: Phases) -> dict[str, float | 
     if phases.backfills:
         clocks["bf_phase"] = _phase(phases.backfills)
     return clocks
+
+
+def _sweep_second(recording: Recording, timeslice: Seconds | None) -> int | None:
+    """Return in which second of the run the first sweep comes; None: the recording does not tell.
+
+    :param timeslice: length of a turn; None: no gang scheduling.
+    """
+    if timeslice is None:
+        return _SWEEP_SECOND
+    if timeslice < _LONG_SLICE or recording.timeslice is None or not recording.timeslice.ticks:
+        return None
+    return round(recording.timeslice.ticks[0] - 2 * timeslice) % round(_LIMIT_SWEEP)
 
 
 def _estimator_phase(recording: Recording | None, look: Seconds) -> Seconds:
