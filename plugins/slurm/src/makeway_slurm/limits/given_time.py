@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from makeway.model import Job, Seconds
 from makeway_slurm.limits.counts import CountBook
 from makeway_slurm.limits.deny import Strictness
@@ -24,12 +26,19 @@ class GivenTime:
     def of(self, job: Job) -> Seconds | None:
         """Return the time limit that limits give a job without one; None: none does.
 
-        A DefaultTime of its first partition goes before. MaxWall and GrpWall always give one, those of the first QOS or
+        A DefaultTime of its first partition goes before. Of several partitions the least counts that one of them brings
+        about (recorded: limit_time_of_partitions). MaxWall and GrpWall always give one, those of the first QOS or
         association that has any (recorded: limit_time_of_which). Those on minutes of a TRES do so where DenyOnLimit
         would refuse the job: the least of limit / count. MaxTime bounds none of them.
         """
         if job.partitions[0].default_time is not None:
             return None
+        if len(job.partitions) == 1:
+            return self._in_its_partition(job)
+        given = [self._in_its_partition(attrs.evolve(job, partition=each)) for each in job.partitions]
+        return min((each for each in given if each is not None), default=None)
+
+    def _in_its_partition(self, job: Job) -> Seconds | None:
         places = self._counts.seat(job).places
         denies = self._strictness.denies(places, named=job.spec.qos is not None)
         counts = self._requested.by(job) if denies else {}
