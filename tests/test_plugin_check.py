@@ -179,6 +179,10 @@ FAULTS = {
         SETTINGS.replace("patience: float", "patience = attrs.field(default=3)"),
         "settings without a type: patience",
     ),
+    "a default of another type": (
+        SETTINGS.replace("patience: float", "patience: float = 'long'"),
+        "hook makeway_settings: the default of patience: got 'long'; allowed: a number",
+    ),
     "settings of another kind": (hook("settings()", "return dict"), "the settings class is no attrs class"),
     "a generator": (
         hook(CANDIDATES, "yield 1"),

@@ -19,6 +19,8 @@ from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
 from makeway.registry.fitting import fits, who_is
+from makeway.registry.tables import settings_class
+from makeway.settings import structure
 from makeway.worlds.watch import time_limit
 from makeway_app.replay import Options, Run, answerable, drive
 from makeway_app.worlds.simulated import SimulatedWorld
@@ -175,6 +177,7 @@ def try_out(
             return trial
         try:
             _try_listings(trial)
+            _try_defaults(trial)
             _try_scenes(trial, settings)
         except OutOfTime as error:
             trial.note(PluginError(f"{who_is(name, trial.installed)} {error}"))
@@ -192,6 +195,22 @@ def _try_listings(trial: Trial) -> None:
                 trial.blame(hook, str(error))
             except PluginError as error:
                 trial.note(error)
+
+
+def _try_defaults(trial: Trial) -> None:
+    """Hold plain defaults of the settings to their types, as if somebody had written them."""
+    try:
+        cls = settings_class(who_is(trial.name, trial.installed), trial.plugin)
+    except PluginError:
+        return  # the first scene tells
+    if cls is None:
+        return
+    for field in attrs.fields(cls):
+        if field.init and type(field.default) in (str, int, float, bool):
+            try:
+                structure({field.name: field.default}, cls, "config", field.name)
+            except ConfigError as error:
+                trial.blame("makeway_settings", f"the default of {field.name}: {error.problems[0].message}")
 
 
 def _try_scenes(trial: Trial, settings: Mapping[str, Any]) -> None:
