@@ -429,3 +429,23 @@ def test_the_sweep_comes_just_before_a_look(
     phases = {"second": 0.4, "looks": [0.25, 1.25], "backfills": []}
     scenario = load(text, tmp_path, recorded(phases=phases, timeslice=timeslice))
     assert build_clockwork(scenario.config.scheduler.clockwork).limit_phase == pytest.approx(sweep)
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "work"), [(True, 29.0, None), (False, 29.0, 19.9), (True, 22.0, 19.9)]
+)
+def test_a_step_that_never_came_is_as_recorded(
+    tmp_path: Path, step: bool, end: float, work: float | None
+) -> None:
+    """The job runs for much longer than its work takes, and does not end."""
+    text = SMALL.replace("runtime = 20,", f"runtime = 20, step = {str(step).lower()},")
+    waits = [("PENDING", 0.0, 1.0), ("SUSPENDED", 1.0, 3.0), ("RUNNING", 3.0, end)]
+    low = {
+        "at": 0.0,
+        "submitted": 0.0,
+        "answered": 0.1,
+        "final_state": "RUNNING",
+        "intervals": [{"state": state, "start": since, "end": until} for state, since, until in waits],
+    }
+    (job,) = load(text, tmp_path, recorded(jobs={"low": low})).jobs
+    assert job.run_time == pytest.approx(work)
