@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
@@ -55,10 +56,19 @@ class Call:
     """Often knows the choice before all candidates are named (`makeway.hookspecs.at_once`); None: nobody does."""
     at_submission: bool = False
     """Whether it is asked for each job that is submitted (`makeway.hookspecs.asked_at_submission`)."""
+    _pick: Callable[[Mapping[str, Any]], Sequence[Any]] = attrs.field(init=False, repr=False, eq=False)
+    """Returns what `positional` names."""
+
+    @_pick.default
+    def _picks(self) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+        names = self.positional
+        if len(names) > 1:
+            return operator.itemgetter(*names)
+        return lambda arguments: [arguments[name] for name in names]
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
-        given = map(arguments.__getitem__, self.positional)
+        given = self._pick(arguments)
         if self.named:
             return self.function(*given, **{name: arguments[name] for name in self.named})
         return self.function(*given)
@@ -155,7 +165,11 @@ class Asker:
 
     def first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
         """Return the first answer that is one; None: nobody has an opinion."""
-        return next(self.every(hook, about, **arguments), None)
+        for call in self._calls[hook]:
+            answer = self._ask(call, hook, about, arguments)
+            if answer is not None:
+                return answer
+        return None
 
     def every(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[Any]:
         """Yield every answer that is one; meanwhile its plugin is the one to blame."""

@@ -16,8 +16,8 @@ class Border:
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
         self._active: Sequence[Job] = ()
-        self._identities: frozenset[int] = frozenset()
-        """Those of the active jobs who were there last; the same tuple holds the same jobs."""
+        self._all_active: frozenset[Job] = frozenset()
+        """The active jobs who were there last; the same tuple holds the same jobs."""
 
     def _refuse(self, hook: str, job: Job | None, message: str) -> NoReturn:
         raise self._asker.fault(hook, job, message)
@@ -28,10 +28,9 @@ class Border:
         if not found.jobs:
             return found
         if active is not self._active or type(active) is not tuple:
-            self._active, self._identities = active, frozenset(map(id, active))
-        strangers = set(map(id, found.jobs)) - self._identities
-        if strangers:
-            job = next(job for job in found.jobs if id(job) in strangers)
+            self._active, self._all_active = active, frozenset(active)
+        if not self._all_active.issuperset(found.jobs):
+            job = next(job for job in found.jobs if job not in self._all_active)
             self._refuse_stranger(preemptor, job)
         return found
 
@@ -72,8 +71,12 @@ class Border:
         if set(map(type, answer.modes)) != {PreemptMode}:
             wrong = next(mode for mode in answer.modes if type(mode) is not PreemptMode)
             self._refuse(hook, preemptor, f"named the mode {shown(wrong)}; allowed: a PreemptMode")
-        named = set(map(id, answer.jobs))
-        if len(named) < len(answer.jobs):
+        try:
+            several = set(answer.jobs)
+        except Exception:  # whatever cannot be hashed is no job
+            named: Sequence[object] = answer.jobs
+            self._refuse_stranger(preemptor, next(each for each in named if not isinstance(each, Job)))
+        if len(several) < len(answer.jobs):
             twice = next(job for at, job in enumerate(answer.jobs) if job in answer.jobs[:at])
             self._refuse(hook, preemptor, f"named job {twice} twice")
         return answer

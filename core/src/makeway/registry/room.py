@@ -22,7 +22,11 @@ class Room(Asker):
         """Return the nodes that `job` must leave alone if it is to start now."""
         hook = "makeway_closed_nodes"
         closed = 0
-        for answer in self.every(hook, job, job=job, before=before, view=view, now=view.now):
+        arguments = {"job": job, "before": before, "view": view, "now": view.now}
+        for call in self.calls(hook):
+            answer = self._ask(call, hook, job, arguments)
+            if answer is None:
+                continue
             if type(answer) is not int or answer < 0:
                 self._blame(hook, job, f"returned {shown(answer)}; allowed: a bitmap of nodes")
             closed |= answer

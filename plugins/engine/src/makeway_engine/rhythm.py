@@ -257,7 +257,7 @@ class Rhythm:
             transitions.before_pass()
         if self._watch is not None:
             self._watch()
-        if self._marks:
+        if self._marks and self._unmarked_until <= self._ledger.now:
             self._mark()
         if self._placer.kept.claims:
             self._placer.serve()
@@ -270,7 +270,7 @@ class Rhythm:
             self._schedulers.run(depth, backfill=backfill)
         if self._watch is not None:
             self._watch()
-        if self._marks:
+        if self._marks and self._unmarked_until <= self._ledger.now:
             self._mark()
         if self._has_gang:
             transitions.after_pass()

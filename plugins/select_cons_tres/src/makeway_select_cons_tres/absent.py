@@ -7,8 +7,6 @@ at anew where anything changed: in the books, or in who is absent.
 
 from __future__ import annotations
 
-import itertools
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
@@ -24,7 +22,6 @@ _NEAR = 8
 """Books without so many more or fewer jobs are near enough to be changed rather than others kept beside them."""
 _MOST_HISTORY = 4_000
 _MOST_NAMED = 4
-_job_of, _mode_of = operator.itemgetter(0), operator.itemgetter(1)
 
 
 @attrs.frozen(eq=False)
@@ -183,14 +180,14 @@ class AbsentBooks:
             twice = False
             for number, cores_of, mine_of, mine in pairs:
                 cores, before = cores_of[node], mine_of[node]
-                if cores and number in taken:
-                    cores &= ~taken[number]
+                if cores:
+                    if number in taken:
+                        cores &= ~taken[number]
+                    twice = twice or bool(every & cores)
+                    every |= cores
                 if cores != before:
                     mine_of[node] = cores
                     mine.count += cores.bit_count() - before.bit_count()
-                if cores:
-                    twice = twice or bool(every & cores)
-                    every |= cores
             busy[node] = every
             if node in overlaid and (twice or not taken):
                 books._overlaid.add(node)
@@ -254,8 +251,8 @@ class Absent:
             if before is pairs:
                 return absent
         stops, off = PreemptMode.SUSPEND, PreemptMode.OFF
-        if set(map(id, map(_mode_of, pairs))) == {id(stops)}:
-            absent = list(zip(map(_job_of, pairs), itertools.repeat(False)))
+        if not [mode for _, mode in pairs if mode is not stops]:
+            absent = [(job, False) for job, _ in pairs]
         else:
             absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
         if type(pairs) is tuple:

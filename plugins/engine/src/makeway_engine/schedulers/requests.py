@@ -402,7 +402,8 @@ class _Alike(Shape):
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out."""
-        del self.entries[bisect.bisect_left(self.entries, entry)]
+        entries = self.entries
+        del entries[0 if entries[0] is entry else bisect.bisect_left(entries, entry)]
 
 
 def hashable(value: Any) -> Hashable:
