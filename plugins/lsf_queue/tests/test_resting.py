@@ -24,7 +24,8 @@ from makeway_engine.engine import Engine
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers import Schedulers
 from makeway_engine.schedulers.requests import Heads, Requests
-from makeway_lsf_queue import gaps, judging, requested, vain
+from makeway_lsf_queue import changes, gaps, judging, requested, vain
+from makeway_lsf_queue import survey as survey_module
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.jobs import hosts_of
@@ -213,10 +214,16 @@ def _looked_at_anew(self: vain._Glance, seen: Counter[str]) -> None:
             seen["limit"] += 1
 
 
-def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forgets", [False, True])
+def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(
+    forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where nobody hears why jobs wait; hosts of jobs that want few slots may be known to lack them, and after mere
-    starts some are not looked at.
+    starts some are not looked at. Whoever has not read changes for long looks at all hosts.
     """
+    if forgets:
+        monkeypatch.setattr(changes, "_MOST", 2)
+        monkeypatch.setattr(survey_module, "_MOST_STARTED", 1)
     seen = Counter[str]()
     look_again = vain._Glance._look_again
 
@@ -230,6 +237,27 @@ def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(monkeypatch: p
         chance = Random(7000 + seed)
         replay(_site(chance), _jobs(chance, 60), (), Options())
     assert min(seen[word] for word in ("shut", "open", "skipped", "by smaller ones", "limit")) > 20
+
+
+def test_starts_wake_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of suspended jobs that all stay stopped, none goes on as long as nothing happens but that others start."""
+    seen = Counter[bool]()
+    sleeps_on = Arbiter._sleeps_on
+
+    def compared(self: Arbiter, view: Any) -> bool:
+        known = self._asleep_at == presence_of(view).given_back
+        found = sleeps_on(self, view)
+        if known and survey_of(self._site, view).stopped:
+            assert found
+            assert next(self._resuming(view), None) is None
+        seen[known] += 1
+        return found
+
+    monkeypatch.setattr(Arbiter, "_sleeps_on", compared)
+    for seed in range(20):
+        chance = Random(9000 + seed)
+        replay(_site(chance), _jobs(chance, 60), (), Options(keep=False))
+    assert min(seen[True], seen[False]) > 500
 
 
 def test_a_reason_of_limits_is_that_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:

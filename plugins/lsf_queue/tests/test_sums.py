@@ -237,6 +237,7 @@ def test_the_walk_ends_with_the_first_who_makes_room(many: int, only_gains: bool
             SimpleNamespace(
                 place=lambda taken, needed=needed: object() if len(taken) >= needed else None,
                 only_gains=only_gains,
+                is_kept_out=lambda: False,
             ),
         )
         costly = list(range(many))

@@ -48,7 +48,8 @@ def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     """Return the hosts that limits, or suspended jobs, close to `job`."""
     site = site_of(view)
-    kept = gaps.kept_hosts(job, site, view)
+    survey = survey_of(site, view)
+    kept = gaps.kept_hosts(job, site, survey, view)
     if not limits_of(site):
         return kept
     now = counted(site, view)
@@ -57,7 +58,7 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
         return kept | judging.closed(site, now, job)
     closed = kept | request.closed(now, job)
     if not view.made_way:
-        survey_of(site, view).closed_to = job, request, closed
+        survey.closed_to = job, request, closed
     return closed
 
 
@@ -86,10 +87,11 @@ def closed_once_stopped(site: Site, job: Job, view: ClusterView, stopped: Stoppe
         return None
     if request.first_but_jobs() is not None:
         return ALL
-    known = survey_of(site, view).closed_to
+    survey = survey_of(site, view)
+    known = survey.closed_to
     if known is not None and known[0] is job and known[1] is request:
         return known[2]
-    return gaps.kept_hosts(job, site, view) | request.closed(now, job)
+    return gaps.kept_hosts(job, site, survey, view) | request.closed(now, job)
 
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:

@@ -30,9 +30,15 @@ JOBTYPES = ("EXCLUSIVE", "BACKFILL", "AFFINITY")
 class _Memo:
     """The site of the run; one is kept, known by the cluster and settings that it was made of."""
 
-    site: Site | None = None
-    view: ClusterView | None = None
-    """Of which it was asked last; a view stays one of the same cluster, under the same settings."""
+    __slots__ = ("site", "view")
+
+    def __init__(self) -> None:
+        self.site: Site | None = None
+        self.view: ClusterView | None = None
+        """Of which it was asked last; a view stays one of the same cluster, under the same settings."""
+
+
+_MEMO = _Memo()
 
 
 def site_of(view: ClusterView) -> Site:
@@ -40,17 +46,17 @@ def site_of(view: ClusterView) -> Site:
 
     :raises ConfigError: with all that cannot be understood.
     """
-    known = _Memo.site
-    if known is not None and view is _Memo.view:
+    known = _MEMO.site
+    if known is not None and view is _MEMO.view:
         return known
     settings = view.settings(Settings)
     if known is not None and known.cluster is view.cluster and known.settings is settings:
-        _Memo.view = view
+        _MEMO.view = view
         return known
     site = build_site(view.cluster, settings)
     if site.problems:
         raise ConfigError(NAME, site.problems)
-    _Memo.site, _Memo.view = site, None
+    _MEMO.site, _MEMO.view = site, None
     return site
 
 

@@ -47,6 +47,7 @@ class Use:
 
 _NOTHING = Use()
 _SLOTS, _JOBS = Counts.SLOTS, Counts.JOBS
+_SUSPENDED, _SUSPEND = JobState.SUSPENDED, PreemptMode.SUSPEND
 _NONE = (0.0, 0.0)
 _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
@@ -69,6 +70,8 @@ class Counted:
     """Who changed since the sums were brought up to date; None: they follow `summed`."""
     changed: Changed = attrs.field(factory=dict)
     """Who makes way and counts otherwise for it, where the sums are of the jobs as they are."""
+    lenient: bool = False
+    """Whether anybody makes way: limits on jobs then let in whom they would keep out (5.1)."""
     answers: dict[object, Any] = attrs.field(factory=dict)
     """What was said of jobs that ask for the same; see `request`."""
 
@@ -87,18 +90,24 @@ class Counted:
     def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         base = _MEMO.base(site, view)
         if base is not None and (changed := base.brought().changed_by(tuple(view.made_way))) is not None:
-            return cls(site, view, modes, (), base.sums, None, presence_of(view), changed)
+            return cls(site, view, modes, (), base.sums, None, presence_of(view), changed, lenient=True)
         if view.made_way:
-            return cls(site, view, modes, (), new_sums(site, modes), None)
+            return cls(site, view, modes, (), new_sums(site, modes), None, lenient=True)
         presence = presence_of(view)
         return cls(site, view, modes, (), _sums_of(presence, site, modes), None, presence)
+
+    def renew(self) -> None:
+        """Be of the same jobs as they are by now."""
+        self.answers.clear()
+        self.__dict__.pop("jobs", None)
+        self.__dict__.pop("_without", None)
 
     @functools.cached_property
     def jobs(self) -> tuple[tuple[Job, bool], ...]:
         """All of them, each with whether it is suspended."""
         gone = {job.id: job for job in self.view.made_way}
-        kept = [(job, job.state is JobState.SUSPENDED) for job in self.view.active if job.id not in gone]
-        stopped = [(job, True) for job in gone.values() if self.modes(job) is PreemptMode.SUSPEND]
+        kept = [(job, job.state is _SUSPENDED) for job in self.view.active if job.id not in gone]
+        stopped = [(job, True) for job in gone.values() if self.modes(job) is _SUSPEND]
         return (*kept, *stopped)
 
     def brought(self) -> Sums:
@@ -159,7 +168,7 @@ class Counted:
 
     def is_summed(self, limit: Limit) -> bool:
         """Whether no job counts less for being one that backfills."""
-        concerned = limit.of_hosts or (limit.per_host and limit.counts is Counts.SLOTS)
+        concerned = limit.of_hosts or (limit.per_host and limit.counts is _SLOTS)
         return not (concerned and self.site.may_backfill)
 
     def used(self, limit: Limit, key: str, besides: Job) -> Use:
@@ -242,7 +251,7 @@ class Counted:
         found: dict[int, Use] = {}
         nodes = self.view.cluster.nodes
         for job, suspended in self._sharing(limit, key, besides):
-            if limit.counts is Counts.SLOTS and reserve.backfills(job, self.site, self.view):
+            if limit.counts is _SLOTS and reserve.backfills(job, self.site, self.view):
                 continue
             for index in bitmap.indices(job.nodes):
                 amount = amount_on(job, index, limit, nodes[index].cpus)
@@ -262,7 +271,7 @@ class Counted:
     def resumes_beside(self, limit: Limit, job: Job) -> bool:
         """Whether a JOBS limit leaves other suspended jobs out when `job`, one of them, is to go on (6.3)."""
         lenient = self.site.settings.jobs_limit_on_resume == "running"
-        return lenient and limit.counts is Counts.JOBS and job.state is JobState.SUSPENDED
+        return lenient and limit.counts is _JOBS and job.state is _SUSPENDED
 
     def sharing(self, limit: Limit, job: Job) -> list[Job]:
         """Return the other active jobs that a limit counts together with `job`."""
@@ -271,7 +280,7 @@ class Counted:
 
     def _reserved(self, limit: Limit, key: str, besides: Job) -> Iterator[reserve.Reservation]:
         """Yield the reservations that count: of jobs before `besides`, and none if it runs already."""
-        if limit.counts is not Counts.SLOTS or besides.allocation is not None:
+        if limit.counts is not _SLOTS or besides.allocation is not None:
             return
         mine = reserve.rank(besides, self.site)
         for held in self.reserved:
@@ -317,6 +326,8 @@ class _Memo:
         if current and view is self._view and () in self._found:
             self._gone = ()
             return self._found[()]
+        if not current and self._site is site and view is self._view and () in self._found:
+            return self._renewed(view, version)
         gone = self._gone = tuple(map(id, view.made_way))
         if not gone and not (current and self._view is view):
             self._site, self._view, self._version = site, view, version
@@ -328,6 +339,18 @@ class _Memo:
         if found is not None:
             self._last = view, found
         return found
+
+    def _renewed(self, view: ClusterView, version: int) -> Counted | None:
+        """Return what was known of the cluster as it was before, brought up to date; None: it cannot be."""
+        counted = self._found[()]
+        self._found.clear()
+        self._version, self._gone, self._last = version, (), None
+        if counted.presence is None:
+            return None
+        counted.renew()
+        self._found[()] = counted
+        self._last = view, counted
+        return counted
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
         """Remember what a view that was just asked for comes to, for as long as nobody comes or goes."""
@@ -349,7 +372,7 @@ _MEMO = _Memo()
 
 def new_sums(site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
     """Return the sums of nobody."""
-    return Sums(site, _amounts_of(site), lambda job: modes(job) is PreemptMode.SUSPEND)
+    return Sums(site, _amounts_of(site), lambda job: modes(job) is _SUSPEND)
 
 
 def sums_now(site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Sums:
@@ -377,9 +400,9 @@ def _amount(job: Job, limit: Limit, nodes: Sequence[Node]) -> float:
     """Return how much an active job takes of a limit."""
     if limit.hosts is not None and not job.nodes & limit.hosts:
         return 0.0
-    if limit.counts is Counts.JOBS:
+    if limit.counts is _JOBS:
         return 1.0
-    if limit.counts is Counts.SLOTS and limit.hosts is None:
+    if limit.counts is _SLOTS and limit.hosts is None:
         return jobs.slots(job, tuple(nodes))
     hosts = job.nodes & (-1 if limit.hosts is None else limit.hosts)
     return sum(amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
@@ -429,6 +452,6 @@ def _within(index: int, hosts: NodeBits | None) -> bool:
 
 def amount_on(job: Job, index: int, limit: Limit, cpus: int) -> float:
     """Return how much an active job takes of a limit on one host."""
-    if limit.counts is Counts.JOBS:
+    if limit.counts is _JOBS:
         return 1.0
     return memory_on(job, index) if limit.counts is Counts.MEMORY else held_on(job, index, cpus)

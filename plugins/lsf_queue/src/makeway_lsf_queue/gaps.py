@@ -15,12 +15,11 @@ from makeway.model import ClusterView, Job, JobState
 from makeway_lsf_queue import jobs
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import covered, held_on
-from makeway_lsf_queue.survey import KeptSlots, Survey, survey_of
+from makeway_lsf_queue.survey import KeptSlots, Survey
 
 
-def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
+def kept_hosts(job: Job, site: Site, survey: Survey, view: ClusterView) -> NodeBits:
     """Return the hosts that suspended jobs close to `job`, a pending one."""
-    survey = survey_of(site, view)
     if not survey.suspended:
         return 0
     mine = job.partition.name
@@ -97,6 +96,7 @@ def slots_kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> Kept
         relations = [_relation(site, mine, below) for below in site.queues]
         covered = any(between and not always for always, between in relations)
         known = survey.kept[mine] = KeptSlots(covered=covered)
+        survey.any_covered = survey.any_covered or covered
     if known.stale:
         _look_again(known, site, survey, view, mine)
     return known

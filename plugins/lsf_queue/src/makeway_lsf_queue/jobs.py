@@ -13,6 +13,8 @@ from makeway.model import Exclusive, Job, JobState, Node, Seconds, SuspendedBy
 from makeway_lsf_queue.groups import Groups
 from makeway_lsf_queue.site import Site
 
+_NODE, _SUSPENDED, _BY_POLICY = Exclusive.NODE, JobState.SUSPENDED, SuspendedBy.POLICY
+
 
 def slots(job: Job, nodes: tuple[Node, ...]) -> int:
     """Return how many slots a job holds, or asks for."""
@@ -78,12 +80,12 @@ def is_parallel(job: Job) -> bool:
 
 def is_exclusive(job: Job) -> bool:
     """Whether it was submitted with -x."""
-    return job.spec.exclusive is Exclusive.NODE
+    return job.spec.exclusive is _NODE
 
 
 def is_suspended(job: Job) -> bool:
     """Whether it is SSUSP: by the system, not by a person."""
-    return job.state is JobState.SUSPENDED and job.suspended_by is SuspendedBy.POLICY
+    return job.state is _SUSPENDED and job.suspended_by is _BY_POLICY
 
 
 def by_brun(job: Job) -> bool:

@@ -18,6 +18,8 @@ from makeway_lsf_queue.slots import memory_on
 from makeway_lsf_queue.sums import Cell, Closed, Rows, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
+_SLOTS, _JOBS = Counts.SLOTS, Counts.JOBS
+
 
 @attrs.frozen(kw_only=True)
 class Verdict:
@@ -180,14 +182,14 @@ def blocked_by(counted: Counted, job: Job, limit: Limit, key: str, bound: float)
 
 def reason_of(counted: Counted, limit: Limit, key: str, bound: float, job: Job) -> str:
     """Return the pending reason of a limit that keeps a job out."""
-    if limit.counts is not Counts.SLOTS or limit.reason not in PARALLEL:
+    if limit.counts is not _SLOTS or limit.reason not in PARALLEL:
         return limit.reason
     return _reason(limit, _verdict(counted, limit, job, key, bound))
 
 
 def _reason(limit: Limit, verdict: Verdict) -> str:
     """Return another reason than the limit's own if a smaller job would have room."""
-    has_room = limit.counts is Counts.SLOTS and verdict.use.total + 1 <= verdict.bound
+    has_room = limit.counts is _SLOTS and verdict.use.total + 1 <= verdict.bound
     return PARALLEL.get(limit.reason, limit.reason) if has_room else limit.reason
 
 
@@ -197,7 +199,7 @@ def first_limit(counted: Counted, job: Job) -> tuple[Limit, str, float] | None:
     for limit, key, bound in counted.sums.about(job):
         if limit.hosts is not None and not places & limit.hosts:
             continue
-        if _fits(counted, limit, job, key, bound) or (limit.counts is Counts.JOBS and counted.view.made_way):
+        if _fits(counted, limit, job, key, bound) or (limit.counts is _JOBS and counted.lenient):
             continue
         if not leaves_other_hosts(limit, job):  # else `closed` keeps it off these
             return limit, key, bound
@@ -289,7 +291,7 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
         return 0
     hosts = jobs.places_of(job) & (limit.hosts if limit.hosts is not None else -1)
     if not limit.per_host:
-        if limit.counts is Counts.JOBS and counted.view.made_way:
+        if limit.counts is _JOBS and counted.lenient:
             return 0
         use = counted.used(limit, key, job)
         return hosts if use.total + wanted_of(job, limit, counted) > bound else 0
@@ -373,10 +375,10 @@ def processors(node: Node) -> int:
 
 def wanted_of(job: Job, limit: Limit, counted: Counted) -> float:
     """Return how much of a limit `job` takes in all."""
-    if limit.counts is Counts.JOBS:
+    if limit.counts is _JOBS:
         return 1.0
     nodes = counted.view.cluster.nodes
-    if limit.counts is Counts.SLOTS:
+    if limit.counts is _SLOTS:
         return jobs.slots(job, nodes)
     if job.allocation is not None:
         return sum(memory_on(job, index) for index in bitmap.indices(job.nodes))
@@ -388,9 +390,9 @@ def _least_on(job: Job, index: int, limit: Limit, cpus: int) -> float:
     """Return how much `job` takes on a host: what it holds there, or as much as it may want on one of so many CPUs."""
     if job.allocation is not None:
         return amount_on(job, index, limit, cpus)
-    if limit.counts is Counts.JOBS:
+    if limit.counts is _JOBS:
         return 1.0
     count = min(job.spec.cpus, cpus)
-    if limit.counts is Counts.SLOTS:
+    if limit.counts is _SLOTS:
         return count
     return (job.spec.memory_mb_per_node or 0) + (job.spec.memory_mb_per_cpu or 0) * count

@@ -43,11 +43,19 @@ class Presence:
         """Who changed since the sums were last brought up to date; see `news_for_sums`."""
         self.given_back = 0
         """Grows whenever anything happens to an active job but that it starts, and runs."""
+        self.any_attributed = False
+        """Whether any job has ever said more than its fields do."""
+        self.any_heterogeneous = False
+        """Whether any job has ever been a component of another one."""
 
     # ------------------------------------------------------------------------------- told
     def came(self, job: Job, view: ClusterView) -> None:
         """Note a job that was submitted."""
         del view
+        if job.spec.attributes:
+            self.any_attributed = True
+        if job.spec.het_id is not None:
+            self.any_heterogeneous = True
         group = None if len(job.partitions) > 1 else (job.partition.name, job.required, job.excluded)
         self._group_of[job.id] = group
         self._waiting.setdefault(group, {})[job.id] = job
@@ -67,6 +75,10 @@ class Presence:
     def started(self, job: Job, view: ClusterView) -> None:
         """Note a job that holds slots from now on."""
         self._no_longer_waits(job)
+        if job.spec.attributes:
+            self.any_attributed = True
+        if job.spec.het_id is not None:
+            self.any_heterogeneous = True
         if job.state is not _RUNNING:
             self.given_back += 1
         self.active[job.id] = job
@@ -119,18 +131,24 @@ class Presence:
         return news
 
 
-class Memo:
+class _Memo:
     """The book that was asked for last."""
 
-    view: ClusterView | None = None
-    presence: Presence | None = None
+    __slots__ = ("presence", "view")
+
+    def __init__(self) -> None:
+        self.view: ClusterView | None = None
+        self.presence: Presence | None = None
+
+
+MEMO = _Memo()
 
 
 def presence_of(view: ClusterView) -> Presence:
     """Return who is active in the run that a view is of, whoever is taken to have made way."""
-    if Memo.view is view and Memo.presence is not None:
-        return Memo.presence
+    if MEMO.view is view and (known := MEMO.presence) is not None:
+        return known
     presence = view.book(Presence)
     if presence.view is view:
-        Memo.view, Memo.presence = view, presence
+        MEMO.view, MEMO.presence = view, presence
     return presence

@@ -15,6 +15,8 @@ from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.sums import Cell, Closed, Rows, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
+_SLOTS, _JOBS = Counts.SLOTS, Counts.JOBS
+
 
 @attrs.define(eq=False)
 class Bound:
@@ -79,7 +81,7 @@ class Bound:
             return judging.reason_of(counted, self.limit, self.key, self.bound, job)
         running, stopped = self.cell.total
         total = running + stopped if self.limit.suspended else running
-        has_room = self.limit.counts is Counts.SLOTS and total + 1 <= self.bound
+        has_room = self.limit.counts is _SLOTS and total + 1 <= self.bound
         return PARALLEL[self.limit.reason] if has_room else self.limit.reason
 
 
@@ -128,6 +130,8 @@ class Request:
     """The limit that was found last to keep a job out."""
     _taken: int = -1
     """The `version` by which it was found."""
+    _seen: int = -1
+    """Version of the sums by which that was looked at last."""
 
     @classmethod
     def of(cls, counted: Counted, job: Job) -> Request:
@@ -146,7 +150,7 @@ class Request:
         lasting = (
             each
             for each in found
-            if each.rows is None and each.limit.hosts is None and each.limit.counts is Counts.SLOTS
+            if each.rows is None and each.limit.hosts is None and each.limit.counts is _SLOTS
         )
         about = sums.about(job)
         cells = tuple(dict.fromkeys(sums.cell((limit, key)) for limit, key, _ in about))
@@ -162,7 +166,7 @@ class Request:
 
     def first_once(self, counted: Counted) -> Bound | None:
         """Return the first limit that keeps a job out once those who make way have done so; None: none does."""
-        lenient, changed = bool(counted.view.made_way), bool(counted.changed)
+        lenient, changed = counted.lenient, bool(counted.changed)
         if lenient and not changed:
             return self.first_but_jobs()
         first = self.first()
@@ -171,19 +175,17 @@ class Request:
         for bound in self.bounds[self.bounds.index(first) :]:
             if bound.lets_in() or bound.lets_in_once(counted):
                 continue
-            if not lenient or bound.limit.counts is not Counts.JOBS:
+            if not lenient or bound.limit.counts is not _JOBS:
                 return bound
         return None
 
     def first_but_jobs(self) -> Bound | None:
         """Return the first limit that keeps a job out once others have made way who count as they do already."""
         first = self.first()
-        if first is None or first.limit.counts is not Counts.JOBS:
+        if first is None or first.limit.counts is not _JOBS:
             return first
         behind = self.bounds[self.bounds.index(first) + 1 :]
-        return next(
-            (each for each in behind if each.limit.counts is not Counts.JOBS and not each.lets_in()), None
-        )
+        return next((each for each in behind if each.limit.counts is not _JOBS and not each.lets_in()), None)
 
     def closed(self, counted: Counted, job: Job) -> NodeBits:
         """Return the hosts that limits close to a job once those who make way have done so."""
@@ -196,13 +198,23 @@ class Request:
 
     def first(self) -> Bound | None:
         """Return the first limit that keeps a job out; None: none does."""
-        taken = self.version()
+        seen = self.sums.version
+        if seen == self._seen:
+            return self._first
+        self._seen, taken = seen, self.version()
         if taken != self._taken:
             self._taken, self._first = taken, None
             for bound in self.bounds:
-                if not bound.lets_in():
-                    self._first = bound
-                    break
+                if bound.rows is not None:
+                    if bound.lets_in():
+                        continue
+                else:  # as `lets_in` says
+                    cell = bound.cell
+                    running, stopped = cell.total
+                    if (running + stopped if cell.suspended else running) + bound.wanted <= bound.bound:
+                        continue
+                self._first = bound
+                break
         return self._first
 
 

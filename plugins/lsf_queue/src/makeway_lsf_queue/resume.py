@@ -9,6 +9,7 @@ then the earlier start: the reverse of preemption.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
 from makeway_lsf_queue import admission, jobs, judging, opening, reserve, staying
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.presence import presence_of
+from makeway_lsf_queue.presence import Presence, presence_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
 from makeway_lsf_queue.sums import Sums
@@ -25,6 +26,8 @@ from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 
 _TINY = 1e-6
+_by_index = operator.attrgetter("index")
+_RUNNING, _SUSPENDED, _SUSPEND = JobState.RUNNING, JobState.SUSPENDED, PreemptMode.SUSPEND
 
 
 class Arbiter:
@@ -46,6 +49,12 @@ class Arbiter:
         """Whether no job is protected for a time."""
         self._stoppers: dict[str, judging.Stopper] = {}
         """Suspended job -> the limit that was last found to stop it."""
+        self._presence: Presence | None = None
+        """Who is active in the run."""
+        self._places: dict[str, tuple[object, ...]] = {}
+        """Those of the survey."""
+        self._asleep_at = -1
+        """How often anybody had done anything else than start, when all were found to stay stopped."""
         self._woken_at = -1
         """Version of the survey by which those were woken last whose limits have room again."""
         self._summed: tuple[int, Sums | None] = -1, None
@@ -108,9 +117,10 @@ class Arbiter:
     @property
     def next_tick(self) -> Seconds | None:
         """When the next suspended job has waited long enough to migrate (MIG), or a run window opens or closes."""
-        survey = survey_of(self._site, self._view)
-        if not (self._site.has_migration or survey.seen.attributed or self._site.has_run_windows):
+        site = self._site
+        if not (site.has_migration or site.has_run_windows or presence_of(self._view).any_attributed):
             return None
+        survey = survey_of(site, self._view)
         stopped: Sequence[Job] = survey.stopped
         if not self._site.has_migration:  # a job may say so itself
             attributed = survey.seen.attributed
@@ -165,7 +175,7 @@ class Arbiter:
 
     def before_pass(self, view: ClusterView) -> Iterable[GangOrder]:
         """Resume whoever goes before all pending jobs for its hosts: none of them is of a higher queue (6.3)."""
-        return () if self._all_sleep(self._survey(view)) else self._resuming(view, first=True)
+        return () if self._sleeps_on(view) else self._resuming(view, first=True)
 
     def stays(self, job: Job, view: ClusterView) -> Iterator[Stay]:
         """Say why a suspended job is not resumed now."""
@@ -177,9 +187,7 @@ class Arbiter:
     def after_pass(self, view: ClusterView) -> Iterable[GangOrder]:
         """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
         site = self._site
-        if not (self._resumed or site.has_run_windows or site.has_gaps) and self._all_sleep(
-            self._survey(view)
-        ):
+        if not (self._resumed or site.has_run_windows or site.has_gaps) and self._sleeps_on(view):
             return ()
         return self._after_pass(view)
 
@@ -188,7 +196,7 @@ class Arbiter:
         resumed, self._resumed = self._resumed, []
         for job in resumed:
             # bresume only makes a job wait for its slots again (6.3); the engine has let it run beside others.
-            if job.state is JobState.RUNNING and self._is_crowded(job, view):
+            if job.state is _RUNNING and self._is_crowded(job, view):
                 yield GangOrder(
                     verb=GangVerb.SUSPEND, job=job, why="resumed by a person, and its slots are in use"
                 )
@@ -226,7 +234,7 @@ class Arbiter:
         while at < len(waiting):
             job = waiting[at]
             at += 1
-            if job.state is not JobState.SUSPENDED:
+            if job.state is not _SUSPENDED:
                 continue
             if pending and self._is_kept(job, everybody, order, pending, highest):
                 continue
@@ -258,6 +266,21 @@ class Arbiter:
             waiting = sorted(self._awake(left, view, survey), key=lambda each: order[each.id])
             at = 0
 
+    def _sleeps_on(self, view: ClusterView) -> bool:
+        """Whether all suspended jobs stay stopped; whoever starts takes slots, counts in limits, and wakes nobody."""
+        presence = self._presence
+        if presence is None or presence.view is not view:
+            presence = self._presence = presence_of(view)
+            self._asleep_at = -1
+        given_back = presence.given_back
+        if given_back == self._asleep_at:
+            return True
+        survey = self._survey(view)
+        sleep = self._all_sleep(survey)
+        if sleep and not survey.held_now:
+            self._asleep_at = given_back
+        return sleep
+
     def _all_sleep(self, survey: Survey) -> bool:
         """Whether it is known of each suspended job that it stays stopped."""
         stopped = len(survey.stopped)
@@ -269,12 +292,12 @@ class Arbiter:
         """Return those of whom it is not known that they stay stopped."""
         if self._preemptor:
             return listed
-        stuck, held, held_now = survey.stuck, survey.held, survey.held_now
-        found = [
-            job
-            for job in listed
-            if (job_id := job.id) not in held and job_id not in stuck and job_id not in held_now
-        ]
+        awake = survey.seen.stopped_ids.difference(survey.stuck, survey.held, survey.held_now)
+        if listed is survey.stopped:
+            active = presence_of(view).active
+            found = sorted([active[job_id] for job_id in awake], key=_by_index)
+        else:
+            found = [job for job in listed if job.id in awake]
         return [job for job in found if not self._stays_stopped(job, view, survey)]
 
     def _is_kept(
@@ -317,6 +340,7 @@ class Arbiter:
     def _survey(self, view: ClusterView) -> Survey:
         """Return the survey of the cluster as it is; what stops a job is to be looked at again where it changed."""
         survey = survey_of(self._site, view)
+        self._places = survey.seen.places
         if survey.held and self._woken_at != survey.version:
             self._woken_at = survey.version
             if (sums := admission.sums_of(self._site, view)) is not None and sums.woken:
@@ -377,15 +401,17 @@ class Arbiter:
         return found
 
     def _order(self, job: Job) -> tuple[object, ...]:
+        """Return the place of a suspended job among those that may go on."""
+        known = self._places.get(job.id)
+        if known is not None:
+            return known
         if self._site.settings.resume_order == "first_suspended":
-            return (job.suspended_at or 0.0, job.index)
-        return (
-            # 1. the higher queue
-            -self._site.queue_of(job).priority,
-            # 2. the earlier start, then the smaller id
-            job.started_at or 0.0,
-            job.index,
-        )
+            place: tuple[object, ...] = (job.suspended_at or 0.0, job.index)
+        else:
+            # 1. the higher queue; 2. the earlier start, then the smaller id
+            place = (-self._site.queue_of(job).priority, job.started_at or 0.0, job.index)
+        self._places[job.id] = place
+        return place
 
     def _waits_for_preemptor(self, job: Job, view: ClusterView) -> bool:
         """Whether it does not go on before the job that displaced it is gone (``resume = "preemptor"``)."""
@@ -436,10 +462,10 @@ class Arbiter:
         return [
             other
             for other in there.values()
-            if other.state is JobState.RUNNING
+            if other.state is _RUNNING
             and other.started_at is not None
             and site.may_preempt(job.partition.name, other.partition.name)
-            and mode_of(other, site) is PreemptMode.SUSPEND
+            and mode_of(other, site) is _SUSPEND
         ]
 
     def _suspended(self, view: ClusterView) -> Sequence[Job]:
@@ -452,7 +478,7 @@ def _is_wanted_above(priority: int, hosts: NodeBits, pending: Mapping[int, NodeB
 
 
 def _note_stuck(job: Job, survey: Survey) -> None:
-    survey.stuck[job.id] = job.nodes
+    survey.stuck[job.id] = survey.seen.hosts[job.id]
     survey.held.discard(job.id)
     survey.held_now.discard(job.id)
 

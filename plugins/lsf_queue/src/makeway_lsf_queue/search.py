@@ -58,16 +58,13 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     if request in survey.futile:
         return None
     prober = _Prober(attempt, candidates, site, view)
-    everybody = list(range(len(candidates.jobs)))
-    free = [
-        at for at, job in enumerate(candidates.jobs) if job.state is _SUSPENDED and jobs.is_suspended(job)
-    ]
-    costly = everybody[len(free) :]
+    free = list(range(_stopped_first(candidates.jobs)))
+    costly = list(range(len(free), len(candidates.jobs)))
     taken: list[int] | None = []
     if survey.not_at_once is attempt.job:
         prober.helps_nothing(free)
     if prober.place(free) is None:
-        taken = None if prober.is_kept_out() else _walk(prober, free, costly)
+        taken = _walk(prober, free, costly)
     if taken is None:
         survey.futile.add(request)
         return None
@@ -82,13 +79,22 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     placement = prober.place([*free, *taken])
     if placement is None:
         return None
-    used = [at for at in free if candidates.jobs[at].nodes & placement.allocation.nodes]
+    chosen = placement.allocation.nodes
+    used = [at for at, job in zip(free, candidates.jobs, strict=False) if job.nodes & chosen]
     return Choice(
         placement=placement,
         victims=(*used, *taken),
         method=method,
         considered=len(candidates.jobs),
     )
+
+
+def _stopped_first(listed: Sequence[Job]) -> int:
+    """Return how many jobs at the head of the candidates the system has suspended already."""
+    for at, job in enumerate(listed):
+        if job.state is not _SUSPENDED or not jobs.is_suspended(job):
+            return at
+    return len(listed)
 
 
 def at_once(
@@ -221,13 +227,15 @@ def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | No
     """
     if prober.place(free) is not None:
         return []
+    if not costly:
+        return None
     reached = 1
     if prober.only_gains:
         while reached <= min(len(costly), _FEW):
             if prober.place([*free, *costly[:reached]]) is not None:
                 return _shortest(prober, free, costly, reached // 2, reached)
             reached *= 2
-    if prober.place([*free, *costly]) is None:
+    if prober.is_kept_out() or prober.place([*free, *costly]) is None:
         return None
     while reached < len(costly) and prober.place([*free, *costly[:reached]]) is None:
         reached *= 2

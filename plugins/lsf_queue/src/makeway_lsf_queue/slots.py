@@ -15,6 +15,8 @@ from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Allocation, ClusterView, Job, JobState
 from makeway_lsf_queue.jobs import slots_on
 
+_RUNNING = JobState.RUNNING
+
 
 class Used:
     """Slots of running jobs, by host; looked up once per host."""
@@ -22,6 +24,8 @@ class Used:
     def __init__(self, view: ClusterView) -> None:
         self._view = view
         self.nodes = view.cluster.nodes
+        self.cores = [node.cores for node in self.nodes]
+        """By host."""
         self._running: dict[int, int] = {}
         self._stale: NodeBits = 0
         """Hosts to be looked at again."""
@@ -40,7 +44,7 @@ class Used:
         return sum(
             held_on(job, index, self.nodes[index].cpus)
             for job in self._view.jobs_on(index)
-            if job.state is JobState.RUNNING and id(job) not in gone
+            if job.state is _RUNNING and id(job) not in gone
         )
 
     def memory(self, index: int, without: Iterable[Job] = ()) -> int:
@@ -49,7 +53,7 @@ class Used:
         return sum(
             memory_on(job, index)
             for job in self._view.jobs_on(index)
-            if job.state is JobState.RUNNING and id(job) not in gone
+            if job.state is _RUNNING and id(job) not in gone
         )
 
     def forget_on(self, hosts: NodeBits) -> None:
@@ -141,7 +145,7 @@ def _neighbours(job: Job, index: int, view: ClusterView) -> tuple[CoreBits, list
     for other in view.jobs_on(index):
         if other is job:
             continue
-        if other.state is JobState.RUNNING:
+        if other.state is _RUNNING:
             running |= _cores_on(other, index, {})
         elif other.partition is job.partition:
             stopped.append(other)

@@ -35,6 +35,7 @@ _Who = tuple[str, str, str | None]
 _NONE = (0.0, 0.0)
 _NOWHERE: Mapping[int, float] = {}
 """On no host in particular."""
+_SUSPENDED = JobState.SUSPENDED
 _id_of = operator.attrgetter("id")
 
 
@@ -121,8 +122,8 @@ class Cell:
     at: dict[float, NodeBits] = attrs.field(factory=dict)
     """How much counts on a host -> the hosts where it is so much; those where nothing does are left out."""
     by_queue: dict[str, list[float]] = attrs.field(factory=dict)
-    """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
-    others do that are suspended. Of limits per host: on all hosts.
+    """By queue: what running jobs take that would be suspended, and that would leave; then suspended ones that would be
+    suspended, and others. Of limits per host: on all hosts.
     """
     gates: list[Any] = attrs.field(factory=list)
     """Where limits stand for jobs that wait, each a `watching.Gate`; kept by `vain`."""
@@ -216,6 +217,8 @@ class Sums:
         """The same, by what those have in common who share one."""
         self.touched: dict[int, Cell] = {}
         """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
+        self.version = 0
+        """Grows whenever anything is taken, or given back."""
         self.woken: set[str] = set()
         """Suspended jobs of which what stopped them is to be looked at again."""
         self.rows: dict[object, Rows] = {}
@@ -280,7 +283,7 @@ class Sums:
             if known is not None:
                 self._book(known, -1)
             if job is not None:
-                suspended = job.state is JobState.SUSPENDED
+                suspended = job.state is _SUSPENDED
                 same = known is not None and known.job is job and known.allocation is job.allocation
                 self._enter(job, suspended, known.takes if known is not None and same else None)
 
@@ -325,8 +328,9 @@ class Sums:
 
     def _book(self, part: _Part, sign: int) -> None:
         side = 1 if part.suspended else 0
-        kind = 0 if part.stops else 3 if side else 1
+        kind = 2 * side if part.stops else 2 * side + 1
         job_id, touched = part.job.id, self.touched
+        self.version += 1
         for taken in part.takes:
             cell, amount, on, whole, of_queue = taken
             if sign < 0:
@@ -342,8 +346,6 @@ class Sums:
             if cell.sleepers:
                 self._wake(cell)
             of_queue[kind] += whole
-            if not side:
-                of_queue[2] += whole
             if on:
                 cell.take(on, sign, side)
 
@@ -368,10 +370,8 @@ class Sums:
         if settled.issuperset(map(_id_of, jobs)):
             return {}
         parts, changed = self._parts, dict[str, bool]()
-        for job in jobs:
+        for job in [job for job in jobs if job.id not in settled]:
             job_id = job.id
-            if job_id in settled:
-                continue
             part = parts.get(job_id)
             if part is None or part.job is not job:
                 return None
@@ -448,22 +448,22 @@ def lasting_in(cell: Cell, below: Container[str]) -> float:
     """Return what `Sums.lasting` does."""
     found = 0.0
     counted = cell.suspended
-    for queue, (stopping, leaving, running, _) in cell.by_queue.items():
+    for queue, (stopping, leaving, stopped, _) in cell.by_queue.items():
         if counted:
-            found += stopping if queue in below else stopping + leaving
+            found += stopping + stopped if queue in below else stopping + stopped + leaving
         elif queue not in below:
-            found += running
+            found += stopping + leaving
     return found
 
 
 def may_fall_in(cell: Cell, below: Container[str]) -> bool:
     """Return what `Sums.may_fall` does."""
     counted = cell.suspended
-    for queue, (_, leaving, running, gone) in cell.by_queue.items():
+    for queue, (stopping, leaving, _, gone) in cell.by_queue.items():
         if counted:
             if gone or (leaving and queue in below):
                 return True
-        elif running and queue in below:
+        elif (stopping or leaving) and queue in below:
             return True
     return False
 

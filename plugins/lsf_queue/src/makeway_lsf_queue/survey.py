@@ -11,16 +11,20 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode, Seconds
+from makeway.model import Allocation, Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode, Seconds
 from makeway_lsf_queue import jobs, opening
-from makeway_lsf_queue.presence import Memo, News, Presence, presence_of
+from makeway_lsf_queue.changes import Changes
+from makeway_lsf_queue.presence import MEMO, News, Presence, presence_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
 
 _by_index = operator.attrgetter("index")
 _SUSPENDED, _RUNNING = JobState.SUSPENDED, JobState.RUNNING
+_NODE = Exclusive.NODE
 
 
+_MOST_STARTED = 1_000
+"""So many jobs are kept as just started, if nobody asks what they leave free."""
 Ground = tuple[NodeBits, dict[int, int], dict[int, int]]
 """Hosts that suspended jobs close to a queue, cores that it could get on each host, and slots kept from it there."""
 
@@ -45,6 +49,8 @@ class Seen:
         """Exclusive jobs, each with its hosts."""
         self.modes: dict[str, PreemptMode] = {}
         """Id of an active job -> how it would make way; filled by `victims`."""
+        self.places: dict[str, tuple[object, ...]] = {}
+        """Id of a suspended job -> its place among those that may go on; filled by `resume`."""
         self.guarded: dict[str, bool] = {}
         """Id of an active job -> whether anything about it may protect it but how long or often it ran; likewise."""
         self.attributed: set[str] = set()
@@ -53,11 +59,16 @@ class Seen:
         """Those of whom that is not so."""
         self._listed: dict[str, tuple[Job, list[Job]]] = {}
         """Id -> in which list of `running` or `suspended` a job stands."""
-        self.lasting: dict[str, dict[int, int]] = {}
-        """Queue -> host -> how many cores no running jobs use save those that it may preempt; brought up to date by
-        `watching`."""
+        self.stopped_ids: set[str] = set()
+        """Those of `stopped`."""
+        self.changes = Changes()
+        """Hosts where anybody came, went, was stopped or goes on."""
+        self.lasting: dict[str, Lasting] = {}
+        """By queue; brought up to date by `watching`."""
         self.lasting_stale: NodeBits = 0
         """Hosts where that is to be looked at anew."""
+        self.just_started: list[tuple[str, Allocation]] = []
+        """Queue and cores of jobs that nothing else has happened to: these cores are to be added on other hosts."""
 
     def look_at(self, job_id: str, job: Job | None) -> tuple[NodeBits, bool]:
         """Look at a job again; return its hosts, then and now, and whether the suspended ones are others, or others'.
@@ -73,6 +84,8 @@ class Seen:
             if known[1] is self.suspended:
                 stops = True
                 _strike_off(self.stopped, known[0])
+                self.stopped_ids.discard(job_id)
+                self.places.pop(job_id, None)
                 for index in bitmap.indices(changed):
                     del self.suspended_on[index][job_id]
         if job is None:
@@ -84,12 +97,13 @@ class Seen:
         hosts = self.hosts[job_id] = job.nodes
         if job.spec.attributes:
             self.attributed.add(job_id)
-        if job.spec.exclusive is Exclusive.NODE:
+        if job.spec.exclusive is _NODE:
             self.exclusive[job_id] = hosts
         if job.state is _SUSPENDED:
             self._list(job, self.suspended)
             if jobs.is_suspended(job):
                 bisect.insort(self.stopped, job, key=_by_index)
+                self.stopped_ids.add(job_id)
             for index in bitmap.indices(hosts):
                 self.suspended_on.setdefault(index, {})[job_id] = job
             stops = True
@@ -136,12 +150,12 @@ class Survey:
         """Suspended jobs that a limit stops, until it is looked at again; filled by `resume`."""
         self.held_now: set[str] = set()
         """Suspended jobs that something else was found to stop at this moment; filled by `resume`."""
-        self.rooms: list[Room] = []
-        """Room for jobs that wait; kept by `vain`."""
         self.not_offered: dict[str, NodeBits] = {}
         """Queue -> first hosts of suspended jobs that are closed to it; filled by `gaps`."""
         self.kept: dict[str, KeptSlots] = {}
         """Queue -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
+        self.any_covered = False
+        """Whether it counts for any of them who runs on those slots; set by `gaps`."""
         self.named: dict[object, Candidates] = {}
         """What was said to jobs that may preempt the same others, at this version and at `futile_at`; filled by
         `victims`."""
@@ -191,8 +205,17 @@ class Survey:
                 stops |= hosts
             if known:
                 freed |= hosts
+            if known or other or job is None or len(seen.just_started) >= _MOST_STARTED:
+                seen.lasting_stale |= hosts
+            elif (
+                seen.lasting
+                and job.state is _RUNNING
+                and job.preempt_at is None
+                and (held := job.allocation) is not None
+                and held.cores is not None
+            ):
+                seen.just_started.append((job.partition.name, held))
         self.used.forget_on(changed)
-        seen.lasting_stale |= changed
         if seen.exclusive or self.exclusive:
             self.exclusive = 0
             for hosts in seen.exclusive.values():
@@ -207,9 +230,18 @@ class Survey:
         self.version = version
         if self.held_now:
             self.held_now.clear()
-        for kept_now in (self.named, self.futile, self.grounds, self.listed, self._suspended_on, self._ranks):
-            if kept_now:
-                kept_now.clear()
+        if self.named:
+            self.named.clear()
+        if self.futile:
+            self.futile.clear()
+        if self.grounds:
+            self.grounds.clear()
+        if self.listed:
+            self.listed.clear()
+        if self._suspended_on:
+            self._suspended_on.clear()
+        if self._ranks:
+            self._ranks.clear()
         self.not_at_once = self.closed_to = None
         changed, stops, freed = self._look_at(news)
         if self.held:
@@ -224,15 +256,13 @@ class Survey:
             if freed:  # whoever starts takes slots, and stopping it again leaves no more than before
                 for job in self.suspended_on(freed):
                     self.stuck.pop(job.id, None)
-        covered = False
-        for kept in self.kept.values():
-            covered = covered or kept.covered
-            kept.stale |= changed if kept.covered else stops
-        if covered:
+        if stops or self.any_covered:
+            for kept in self.kept.values():
+                kept.stale |= changed if kept.covered else stops
+        if self.any_covered:
             for job in self.suspended_on(changed):
                 changed |= job.nodes  # whose slots these are may be another matter now
-        for room in self.rooms:
-            room.stale |= changed
+        self.seen.changes.add(changed)
 
     def suspended_on(self, hosts: NodeBits) -> Sequence[Job]:
         """Return the jobs suspended by the system or by people that have any of some hosts; in any order."""
@@ -306,8 +336,18 @@ class Room:
     total: int = 0
     not_offered: NodeBits = 0
     """Hosts that suspended jobs close."""
-    stale: NodeBits = -1
-    """Hosts where that is to be looked at anew."""
+    read: int = -1
+    """How many of the changes on hosts it follows already (`Seen.changes`)."""
+
+
+@attrs.define(eq=False)
+class Lasting:
+    """How many cores no running jobs use, save those that the jobs of one queue may preempt; filled by `watching`."""
+
+    free: dict[int, int]
+    """By host."""
+    used: dict[int, CoreBits]
+    """Host -> the cores that are not."""
 
 
 class KeptSlots:
@@ -333,7 +373,7 @@ class KeptSlots:
 
 def survey_of(site: Site, view: ClusterView) -> Survey:
     """Return the survey of the cluster as it is."""
-    presence = Memo.presence if Memo.view is view else None
+    presence = MEMO.presence if MEMO.view is view else None
     if presence is None:
         presence = presence_of(view)
     known: Survey | None = presence.survey

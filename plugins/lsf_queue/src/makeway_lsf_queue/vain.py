@@ -110,6 +110,8 @@ class _Glance:
         """The same by all of this but the slots that are wanted: those who want few come first."""
         self._targets: dict[str, Targets] = {}
         """By queue."""
+        self._aimed: list[Targets] = []
+        """Those on which anybody's answer has ever rested."""
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = modes_of(site)
         self._counted: tuple[int, Counted] | None = None
@@ -132,7 +134,7 @@ class _Glance:
         if self._seen != view.version:
             self._look_again()
         said = self._said_of(job)
-        if said is None or view.heterogeneous:
+        if said is None or self._presence.any_heterogeneous:
             return None
         if said.standing is not None and not said.otherwise:
             return said.standing
@@ -152,7 +154,7 @@ class _Glance:
         if self._seen != view.version:
             self._look_again()
         said = self._said_of(job)
-        if said is None or view.heterogeneous:
+        if said is None or self._presence.any_heterogeneous:
             return None
         if said.idle is not None and said.idle.stands:
             return said.idle
@@ -175,7 +177,7 @@ class _Glance:
     def turned(self) -> list[Standing] | None:
         """Return which reasons no longer stand, or stand again, since the last call; None: none of them does."""
         view = self._view
-        if view.heterogeneous:
+        if self._presence.any_heterogeneous:
             return None
         if self._seen != view.version:
             self._look_again()
@@ -217,7 +219,7 @@ class _Glance:
                 self._turn(hosts, now)
             if hosts.shut is None and not hosts.watchers:
                 self._watched.remove(hosts)
-        for targets in self._targets.values():
+        for targets in self._aimed:
             if targets.watchers and (there := targets.look(survey, view)) != targets.state:
                 self._turn(targets, there)
 
@@ -256,6 +258,8 @@ class _Glance:
             gates = watched.bound.cell.gates
             if watched not in gates:
                 gates.append(watched)
+        elif watched not in self._aimed:
+            self._aimed.append(watched)
 
     def _turn(self, watched: Watched, state: State) -> None:
         before, watched.state = watched.state, state
@@ -268,11 +272,13 @@ class _Glance:
                 standing.stands = not said.otherwise
                 self._turned[standing] = None
         shut = watched.shut
-        if shut is not None and shut.stands is not watched.keeps_out:
-            shut.stands = watched.keeps_out
-            self._turned[shut] = None
-            if not shut.stands:
-                self._opened[watched] = None
+        if shut is not None:
+            keeps_out = watched.keeps_out
+            if shut.stands is not keeps_out:
+                shut.stands = keeps_out
+                self._turned[shut] = None
+                if not keeps_out:
+                    self._opened[watched] = None
 
     def _let_stand(self, said: Said) -> None:
         """Let the reason stand that was just found, if all that it depends on is watched."""
@@ -359,14 +365,15 @@ class _Glance:
             return None
         counted = Counted.of(self.site, self._view, self._modes)
         beside = bool(job.required)  # a selector may add others to the hosts that a job requires
-        asked = counted.request(job), spec.oversubscribe, beside
+        request = compiled(counted, job)
+        asked = request or counted.request(job), spec.oversubscribe, beside
         known = self._said.get(asked)
         if known is None:
             if len(self._said) >= _MANY:
                 self._said.clear()
                 self._asked.clear()
             counted.brought()
-            queue, request = job.partition.name, compiled(counted, job) or Request.of(counted, job)
+            queue, request = job.partition.name, request or Request.of(counted, job)
             gates = [self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds]
             pairs = zip(request.bounds, gates, strict=True)
             shared, own = _closing(counted, job)
@@ -393,10 +400,8 @@ class _Glance:
         asked = queue, hosts, spec.cpus, spec.memory_mb_per_node, spec.memory_mb_per_cpu, shared
         known = self._hosts.get(asked)
         if known is None:
-            survey, room = survey_of(self.site, self._view), Room()
-            survey.rooms.append(room)
             shutters = tuple(self._shutter(counted, job, limit, key) for limit, key in shared)
-            known = self._hosts[asked] = Hosts(self.site, queue, hosts, spec.cpus, job, room, shutters)
+            known = self._hosts[asked] = Hosts(self.site, queue, hosts, spec.cpus, job, Room(), shutters)
             self._put_in_line(known, (queue, hosts, *asked[3:]))
         return known
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -20,6 +21,8 @@ from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.site import Rank, Site
 from makeway_lsf_queue.slots import could_resume
 from makeway_lsf_queue.survey import Survey, survey_of
+
+_SUSPEND, _REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 
 
 def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
@@ -67,7 +70,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
         jobs=chosen,
         modes=_modes(survey, chosen),
         protected=protected,
-        vacated=frozenset(job.id for job in stopped),
+        vacated=frozenset(map(_id_of, stopped)),
         note="" if running or protected else _nobody(site, preemptor),
         ask_again_at=min([*guard.ask_again, *lapses], default=None),
         reason=reason_on_hosts(survey, preemptor, view),
@@ -247,8 +250,11 @@ def _stopped(
     targets = site.targets[mine]
     kept_from = gaps.kept_from(site, survey, view, mine)
     plain, least = survey.seen.plain if guard.only_counts else _NOBODY, guard.fewest
+    usable = [job for job in survey.stopped if job.partition.name in targets or job.id not in kept_from]
+    if not [job for job in usable if job.preemptions >= least or job.id not in plain]:
+        return usable
     found = []
-    for job in survey.stopped:
+    for job in usable:
         if job.partition.name in targets:
             if job.id in plain and job.preemptions < least:
                 found.append(job)
@@ -261,7 +267,7 @@ def _stopped(
                 found.append(job)
             if doubtful is not None and (why or job.id not in plain):
                 doubtful.append(job)
-        elif job.id not in kept_from:
+        else:
             found.append(job)
     return found
 
@@ -278,11 +284,9 @@ def _in_order(
     by_preference = site.queue_of(preemptor).line.has_preferences
     by_queue = by_preference or site.settings.same_host == "priority"
     sign = -1 if site.settings.ties == "youngest" else 1
-    ranks = targets if by_preference else dict.fromkeys(targets, ())
     priorities = {name: site.queues[name].priority if by_queue else 0 for name in targets}
-    keyed = [
+    keyed: list[tuple[Any, ...]] = [
         (
-            ranks[job.partition.name],
             job.ran if job.resumed_at is None else job.ran + now - job.resumed_at,
             priorities[job.partition.name],
             sign * (job.started_at or 0.0),
@@ -291,6 +295,8 @@ def _in_order(
         )
         for job in running
     ]
+    if by_preference:
+        keyed = [(targets[each[-1].partition.name], *each) for each in keyed]
     keyed.sort()  # no two have the same index
     return [each[-1] for each in keyed]
 
@@ -342,11 +348,11 @@ def mode_of(job: Job, site: Site) -> PreemptMode:
     manner = site.queue_of(job).manner
     migrates = manner.migrates
     mode = manner.mode
-    if jobs.gpus(job) and mode is PreemptMode.SUSPEND:
-        mode, migrates = PreemptMode.REQUEUE, True
-    elif mode is PreemptMode.REQUEUE and not job.spec.batch:
-        mode = PreemptMode.SUSPEND  # brequeue does not work on interactive jobs
-    if mode is PreemptMode.REQUEUE and migrates and jobs.checkpointable(job, site):
+    if jobs.gpus(job) and mode is _SUSPEND:
+        mode, migrates = _REQUEUE, True
+    elif mode is _REQUEUE and not job.spec.batch:
+        mode = _SUSPEND  # brequeue does not work on interactive jobs
+    if mode is _REQUEUE and migrates and jobs.checkpointable(job, site):
         mode = PreemptMode.CHECKPOINT
     return mode
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 import attrs
 
 from makeway import bitmap
-from makeway.bitmap import NodeBits
+from makeway.bitmap import CoreBits, NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job
 from makeway_lsf_queue import gaps, judging
@@ -19,7 +19,7 @@ from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Rows, Share, Sums, lasting_in, may_fall_in
-from makeway_lsf_queue.survey import Ground, Room, Survey
+from makeway_lsf_queue.survey import Ground, Lasting, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
 from makeway_lsf_queue.vocabulary import PARALLEL
 
@@ -265,8 +265,13 @@ def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
     closed: NodeBits = 0
     for shutter in of.shutters:
         closed |= shutter.kept_bits if shutter.version == shutter.cell.version else shutter.bits()
-    stale = (room.stale | (offered ^ room.not_offered) | (closed ^ of.closed)) & of.hosts
-    room.stale, room.not_offered, of.closed = 0, offered, closed
+    stale = (offered ^ room.not_offered) | (closed ^ of.closed)
+    changes = survey.seen.changes
+    if room.read != changes.end:
+        stale |= changes.since(room.read)
+        room.read = changes.end
+    stale &= of.hosts
+    room.not_offered, of.closed = offered, closed
     if not stale:
         return
     listed = survey.listed.get(stale)
@@ -280,13 +285,13 @@ def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
             free = lasting[index]
             if index in kept and free - kept[index] < min(of.wanted, nodes[index].cpus):
                 free = 0
-        if index in free_on:
-            room.total -= free_on[index]
-            if not free:
+        before = free_on.get(index, 0)
+        if free != before:
+            room.total += free - before
+            if free:
+                free_on[index] = free
+            else:
                 del free_on[index]
-        if free:
-            room.total += free
-            free_on[index] = free
 
 
 def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
@@ -303,21 +308,49 @@ def lasting_on(survey: Survey, view: ClusterView, queue: str) -> dict[int, int]:
     Only hosts on which anything has changed are looked at again, once for all queues; `vain.room_at_length` looks at
     all of them.
     """
-    seen, nodes = survey.seen, survey.used.nodes
-    every = seen.lasting
+    seen, every = survey.seen, survey.seen.lasting
+    if queue not in every:
+        hosts = [node.index for node in survey.used.nodes]
+        every[queue] = Lasting(dict.fromkeys(hosts, 0), dict.fromkeys(hosts, 0))
+        seen.lasting_stale = bitmap.of(hosts)
+    if seen.just_started:
+        _add_started(survey)
     if seen.lasting_stale:
-        stale, seen.lasting_stale = seen.lasting_stale, 0
-        of_each = [(survey.site.targets[name], free) for name, free in every.items()]
-        for index in bitmap.indices(stale) if of_each else ():
-            busy, cores = survey.busy_at(view, index), nodes[index].cores
-            for targets, free in of_each:
-                used = 0
+        _look_at_hosts(survey, view)
+    return every[queue].free
+
+
+def _add_started(survey: Survey) -> None:
+    """Count the cores of jobs that have just started, on hosts that are not looked at anew."""
+    seen, whole = survey.seen, survey.used.cores
+    of_each = [(survey.site.targets[name], each.free, each.used) for name, each in seen.lasting.items()]
+    stale = seen.lasting_stale
+    for queue, held in seen.just_started:
+        for index, cores in zip(held.node_indices, held.cores or (), strict=True):
+            if not stale >> index & 1:
+                for targets, free, used in of_each:
+                    if queue not in targets:
+                        used[index] |= cores
+                        free[index] = whole[index] - used[index].bit_count()
+    seen.just_started.clear()
+
+
+def _look_at_hosts(survey: Survey, view: ClusterView) -> None:
+    """Look at all who run on hosts where anybody left, was stopped or goes on."""
+    seen, whole = survey.seen, survey.used.cores
+    of_each = [(survey.site.targets[name], each.free, each.used) for name, each in seen.lasting.items()]
+    for index in bitmap.indices(seen.lasting_stale):
+        busy, cores = survey.busy_at(view, index), whole[index]
+        everybody: CoreBits = 0
+        for held in busy.values():
+            everybody |= held
+        for targets, free, used in of_each:
+            mine = everybody
+            if targets and not targets.keys().isdisjoint(busy):
+                mine = 0
                 for name, held in busy.items():
                     if name not in targets:
-                        used |= held
-                free[index] = cores - used.bit_count()
-    if queue not in every:
-        every[queue] = {node.index: 0 for node in nodes}
-        seen.lasting_stale = bitmap.of([node.index for node in nodes])
-        return lasting_on(survey, view, queue)
-    return every[queue]
+                        mine |= held
+            used[index] = mine
+            free[index] = cores - mine.bit_count()
+    seen.lasting_stale = 0
