@@ -13,7 +13,7 @@ from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Selector
 from makeway.obstacle import counted, length
-from makeway.partition_bounds import CONFIG, NODES, TIME, Bounds, beyond, bounds_of
+from makeway.partition_bounds import BOUNDS, CONFIG, NODES, TIME, Bounds, beyond, bounds_of
 from makeway.record import Recorder
 from makeway_engine.exclusivity import label_of
 from makeway_engine.ledger import Ledger, enter, put, put_field
@@ -306,14 +306,15 @@ class Submission:
     def _refused_as_impossible(self, job: Job) -> str:
         """Say why no empty cluster could run a job; empty: it waits, since one could, or a limit comes before that.
 
-        Of several partitions the last one decides (recorded: part_impossible_and_barred), apart from those that bar the
-        job where that counts like a bound (recorded: part_any_bars). That it is too short for the job is no reason to
-        wait (recorded: part_impossible_and_too_long).
+        Of several partitions the last one of the lowest tier decides (recorded: part_impossible_and_barred and
+        part_impossible_tiers), apart from those that bar the job where that counts like a bound (recorded:
+        part_any_bars). That it is too short for the job is no reason to wait (recorded: part_impossible_and_too_long).
         """
         problem = self._impossible(job)
         if not problem:
             return ""
-        for partition in reversed(job.partitions):
+        by_tier = sorted(job.partitions, key=lambda each: -each.priority_tier)
+        for partition in reversed(by_tier):
             enter(job, partition)
             limit = self._ledger.kept_out(job)
             if limit is None or limit.reason != CONFIG:
@@ -336,14 +337,22 @@ class Submission:
             if job.partition is not partition:
                 enter(job, partition)
             blocked = self._selector.possible(job, self._ledger)
+            if blocked is None and len(job.partitions) > 1 and self._is_barred(job):
+                continue
             if blocked is None:
                 if partition is not job.partitions[0]:
                     enter(job, job.partitions[0])
                 return ""
             told.append(blocked.detail or blocked.reason)
         enter(job, job.partitions[0])
-        put_field(job, "reason", "BadConstraints")
+        if told:
+            put_field(job, "reason", "BadConstraints")
         return "; ".join(dict.fromkeys(told))
+
+    def _is_barred(self, job: Job) -> bool:
+        """Whether a partition keeps a job out where it is tried, rather than its bounds, or a limit that counts."""
+        limit = self._ledger.kept_out(job)
+        return limit is not None and limit.before_nodes and not limit.wanted and limit.reason not in BOUNDS
 
     def reject(self, job: Job, problem: str) -> None:
         """Refuse a job; of a heterogeneous one all components, those that are still to come as well."""
