@@ -60,6 +60,8 @@ class Clockwork:
     """Instant of the first check within its interval."""
     kill_wait: Seconds = _delay(0.0)
     """From SIGTERM to SIGKILL."""
+    signal_time: Seconds = _delay(0.0)
+    """From a signal to the end of who ends by it."""
     min_kill_delay: Seconds = _delay(0.0)
     """Least time that a node waits before SIGKILL, whatever `kill_wait` says."""
     message_timeout: Seconds = _delay(0.0)

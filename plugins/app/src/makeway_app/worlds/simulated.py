@@ -276,7 +276,9 @@ class SimulatedWorld:
         process.dying = True
         self._serial += 1
         process.serial = self._serial
-        self._schedule(now, Finished(job.id, state, self._no_epilog, incarnation), process)
+        self._schedule(
+            now + self._clockwork.signal_time, Finished(job.id, state, self._no_epilog, incarnation), process
+        )
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self, cluster: Cluster) -> dict[str, Any]:

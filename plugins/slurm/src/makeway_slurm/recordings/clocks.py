@@ -27,6 +27,8 @@ kill_spacing
 min_kill_delay
     7.4 s: ten jobs that ignore SIGTERM left 7.31 to 7.46 s after their kill, whatever KillWait=1
     says. Three of 18 later ones left after 5.3 s, which the recording tells too.
+signal_time
+    0.02 s from the SIGTERM of a grace time to the end of a step that dies of it.
 requeue_delay
     The recording's 6 s less 0.1: Slurm counts from the whole second in which the job left, so that
     it may start 6 looks after the one that killed it.
@@ -73,6 +75,7 @@ _LONG_SLICE = 7.0
 _JUST_BEFORE = 0.001
 """By how much the sweep comes before the look of its second."""
 IGNORED_KILL = 7.4
+_SIGNAL = 0.02
 _SECOND = 0.75
 _TICK_LEAD = 0.76
 _ESTIMATOR_LEAD = 0.36
@@ -97,6 +100,7 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "limit_sweep": _LIMIT_SWEEP,
         "limit_phase": _LIMIT_PHASE if timeslice is None else _LIMIT_PHASE_GANG,
         "min_kill_delay": IGNORED_KILL,
+        "signal_time": _SIGNAL,
         "requeue_delay": (recording.requeue_delay if recording else 6.0) - 0.1,
         "completing_time": 0.005,
         "batch_host_delay": 0.025,
