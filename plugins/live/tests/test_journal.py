@@ -572,7 +572,7 @@ def test_an_error_of_the_disk_on_a_full_one_is_told_as_such(
     def told(room: int) -> str:
         real = os.statvfs(tmp_path)
         fields = (*real[:4], room, *real[5:])
-        monkeypatch.setattr(journal_file.os, "statvfs", lambda _: os.statvfs_result(fields))
+        monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(fields))
         try:
             with pytest.raises(JournalError) as caught, journal_file.telling(path):
                 raise found
