@@ -119,16 +119,22 @@ def test_a_journal_is_whole_in_one_file_once_its_daemon_has_ended(site: Site) ->
     assert not (site.state / "socket").exists()
 
 
-def test_a_damaged_journal_is_never_replaced(site: Site) -> None:
-    """The daemon refuses to start, and names the copy of its last start, which can be opened."""
+def _stopped_with_a_copy(site: Site) -> str:
+    """Stop a daemon whose journal has a copy; return the job that both know of."""
     site.up()
-    job = site.submit("--hold", "--", "true")
+    job: str = site.submit("--hold", "--", "true")
     for _ in range(2):  # a copy is made at the start: the second one knows of the job
         site.ok("down")
         assert site.processes[-1].wait(60) == 0
         site.up()
     site.ok("down")
     site.processes[-1].wait(60)
+    return job
+
+
+def test_a_damaged_journal_is_never_replaced(site: Site) -> None:
+    """The daemon refuses to start, and names the copy of its last start, which can be opened."""
+    job = _stopped_with_a_copy(site)
     journal = site.state / "journal.db"
     with open(journal, "r+b") as stream:
         stream.seek(4096)
@@ -146,14 +152,7 @@ def test_a_damaged_journal_is_never_replaced(site: Site) -> None:
 
 def test_an_empty_journal_is_not_begun_anew_where_a_daemon_has_run(site: Site) -> None:
     """A full disk or a crash leaves a file of no bytes, and SQLite takes it for a new database."""
-    site.up()
-    job = site.submit("--hold", "--", "true")
-    for _ in range(2):
-        site.ok("down")
-        assert site.processes[-1].wait(60) == 0
-        site.up()
-    site.ok("down")
-    site.processes[-1].wait(60)
+    job = _stopped_with_a_copy(site)
     journal = site.state / "journal.db"
     journal.write_bytes(b"")
     assert site.up(wait=False).wait(60) == 1

@@ -124,8 +124,9 @@ class Ledger:
         """Grows whenever nodes, cores or licences were taken or given back."""
         self.reasons = 0
         """Grows whenever somebody waits for something else, other than resources or nothing."""
-        self.quieted: set[str] = set()
-        """Ids of jobs that wait for resources now, and waited for something else at the last look."""
+        self.quieted: set[str] | None = None
+        """Ids of jobs that wait for resources now, and waited for something else at the last look; None: nobody asks,
+        and none are kept."""
         self.freed = 0
         """Grows whenever something was given back."""
         self._rules = rules
@@ -328,7 +329,7 @@ class Ledger:
         if job.reason != reason:
             if reason not in QUIET:
                 self.reasons += 1
-            elif job.reason not in QUIET:
+            elif self.quieted is not None and job.reason not in QUIET:
                 self.quieted.add(job.id)
             put_field(job, "reason", reason)
             for listener in self._listeners:

@@ -80,6 +80,8 @@ class Rhythm:
         """Whether such jobs came in this step."""
         self._resources_are_no_news = self._looks_first and ledger.rule("resources_wake_no_backfill")
         self._reasons_are_news = ledger.rule("reasons_are_news")
+        if self.periodic and self._reasons_are_news:
+            ledger.quieted = set()
         self._soon_by_clock = False
         """Whether the next look is due for such jobs alone."""
         self._came: list[str] = []
@@ -160,7 +162,8 @@ class Rhythm:
             by_clock = self._soon_by_clock and not triggered
             state = self._state()
             self._pass(max(depth, 1), backfill=False)
-            self._ledger.quieted.clear()
+            if self._ledger.quieted:
+                self._ledger.quieted.clear()
             if on_grid:
                 # Those that wait may stand in another order since somebody started: that counts at the next look.
                 self._soon = self._schedulers.attempts.moves_by_starts and self._ledger.version != state[0]
@@ -217,7 +220,7 @@ class Rhythm:
         if not self._reasons_are_news:
             return False
         new = {job.id for _, job, _ in self._queue.arrivals}
-        again = self._ledger.quieted
+        again = self._ledger.quieted or ()
         return any(
             (job.reason not in QUIET or job.id in again)
             and job.id not in new
@@ -282,10 +285,8 @@ class Rhythm:
     def _mark(self) -> None:
         """Let policies remember what they want about jobs."""
         if self._unmarked is not None:
-            now = self._ledger.now
-            if self._unmarked_until <= now:
-                self._unmarked_until = self._unmarked()
-            if self._unmarked_until > now:
+            self._unmarked_until = self._unmarked()
+            if self._unmarked_until > self._ledger.now:
                 return
         for job_id, marks in self._policies.marks(self._ledger).items():
             put(self._ledger.jobs[job_id], marks=marks)
@@ -381,7 +382,7 @@ class Rhythm:
             "soon": self._soon,
             "soon_by_clock": self._soon_by_clock,
             "came": list(self._came),
-            "quieted": sorted(self._ledger.quieted),
+            "quieted": sorted(self._ledger.quieted or ()),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
@@ -393,7 +394,8 @@ class Rhythm:
         self._soon = memory["soon"]
         self._soon_by_clock = memory.get("soon_by_clock", False)
         self._came = list(memory.get("came", ()))
-        self._ledger.quieted = set(memory.get("quieted", ()))
+        if self._ledger.quieted is not None:
+            self._ledger.quieted = set(memory.get("quieted", ()))
 
 
 __all__ = ["Rhythm"]

@@ -26,7 +26,7 @@ from makeway.model import (
     Window,
 )
 from makeway.record import Recorder
-from makeway.registry import Policies
+from makeway.registry import Policies, guarded
 from makeway.registry.room import closed_by, length_of
 from makeway_engine.exclusivity import node_filter, wants_user
 from makeway_engine.ledger import Ledger
@@ -172,7 +172,7 @@ class Prober:
     def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
         """Whether a job could run on some nodes if nobody else was there: by the selector's own word, if it has one."""
         if self._could_run_on is not None:
-            return self._could_run_on(job, nodes)
+            return bool(guarded(self._policies, "makeway_selector", job, self._could_run_on, job, nodes))
         return self.place_if_idle(job, nodes) is not None
 
     def place_if_idle(self, job: Job, nodes: NodeBits) -> Placement | None:
