@@ -8,6 +8,7 @@ from types import GeneratorType
 from typing import cast
 
 from makeway.clockwork import Clockwork
+from makeway.errors import MakewayError
 from makeway.model import (
     Allocation,
     Gang,
@@ -127,13 +128,21 @@ class Transitions(Moves):
     ) -> None:
         if self._forgiveness.on:
             self._forgiveness.run(lambda: self._obey_each(job, call, *given), None, job)
-        else:
-            self._obey_each(job, call, *given)
+            return
+        try:  # as `guarded` does; most often there is nothing to obey
+            answer: object = call(*given)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self.policies.blame("makeway_gang", job, error) from error
+        if answer != ():
+            self._obey_in_turn(job, answer)
 
     def _obey_each(self, job: Job | None, call: Callable[..., Iterable[GangOrder]], *given: object) -> None:
-        answer: object = guarded(self.policies, "makeway_gang", job, call, *given)
-        if answer == ():
-            return
+        self._obey_in_turn(job, guarded(self.policies, "makeway_gang", job, call, *given))
+
+    def _obey_in_turn(self, job: Job | None, answer: object) -> None:
+        """Carry out orders one at a time, so that each is given once those before it have been carried out."""
         if type(answer) is not GeneratorType and not isinstance(answer, Iterable):
             text = f"returned {answer!r:.80}; allowed: a sequence of GangOrder"
             raise self.policies.fault("makeway_gang", None, text)

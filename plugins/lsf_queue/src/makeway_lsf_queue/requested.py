@@ -205,9 +205,16 @@ class Request:
         if taken != self._taken:
             self._taken, self._first = taken, None
             for bound in self.bounds:
-                if not bound.lets_in():
-                    self._first = bound
-                    break
+                if bound.rows is not None:
+                    if bound.lets_in():
+                        continue
+                else:  # as `lets_in` says
+                    cell = bound.cell
+                    running, stopped = cell.total
+                    if (running + stopped if cell.suspended else running) + bound.wanted <= bound.bound:
+                        continue
+                self._first = bound
+                break
         return self._first
 
 
