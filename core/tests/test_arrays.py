@@ -44,6 +44,13 @@ def test_no_tasks(text: str) -> None:
         parse_array(text)
 
 
+@pytest.mark.parametrize("text", ["0-4000000", "0-10000", ",".join(["0-9999"] * 1000), "5," * 10_000 + "5"])
+def test_too_many_tasks(text: str) -> None:
+    """They are counted as they are written, before any is made."""
+    with pytest.raises(ValueError, match=r"got [0-9,]+ tasks or more; allowed: 10,000"):
+        parse_array(text, 10_000)
+
+
 def array(tasks: str, job_id: str = "a", **more: Any) -> list[JobSpec]:
     """Return the tasks of an array in partition p, 10 s each."""
     spec = attrs.evolve(JobSpec(id=job_id, partitions=("p",), run_time=10.0), **more)

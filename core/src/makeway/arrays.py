@@ -25,15 +25,17 @@ class TaskArray:
     """How many tasks may be at work at a time; None: as many as fit."""
 
 
-def parse_array(text: str) -> TaskArray:
+def parse_array(text: str, most: int = MOST_TASKS) -> TaskArray:
     """Read ``0-15``, ``1,3,5-9:2`` or ``0-99%4``.
 
-    :raises ValueError: it is none of these, or an index is too large.
+    :param most: how many tasks it may have; they are counted before any is made.
+    :raises ValueError: it is none of these, an index is too large, or there are too many tasks.
     """
-    body, mark, most = text.strip().strip("[]").partition("%")
-    if mark and not re.fullmatch(r"[1-9][0-9]{0,6}", most):
+    body, mark, at_work = text.strip().strip("[]").partition("%")
+    if mark and not re.fullmatch(r"[1-9][0-9]{0,6}", at_work):
         raise ValueError(f"got {text[:60]!r}; allowed behind %: a number of tasks, 1 or more")
     tasks: set[int] = set()
+    written = 0
     for part in body.split(","):
         match = _PART.fullmatch(part)
         first, last, step = (
@@ -43,8 +45,12 @@ def parse_array(text: str) -> TaskArray:
             raise ValueError(f"got {text[:60]!r}; allowed: {_ALLOWED}")
         if last >= MOST_TASKS:
             raise ValueError(f"got index {last:,}; allowed: at most {MOST_TASKS - 1:,}")
-        tasks.update(range(first, last + 1, step))
-    return TaskArray(tuple(sorted(tasks)), int(most) if mark else None)
+        found = range(first, last + 1, step)
+        written += len(found)
+        if written > most:
+            raise ValueError(f"got {written:,} tasks or more; allowed: {most:,}")
+        tasks.update(found)
+    return TaskArray(tuple(sorted(tasks)), int(at_work) if mark else None)
 
 
 def tasks_of(job: JobSpec, array: TaskArray) -> list[JobSpec]:

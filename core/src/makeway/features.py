@@ -16,7 +16,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Cluster
 
-_TOKEN = re.compile(r"\s*([&|,()\[\]]|[A-Za-z0-9_.:=-]+(?:\*\d+)?)")
+_TOKEN = re.compile(r"\s*([&|,()\[\]]|[A-Za-z0-9_.:=-]+(?:\*[0-9]{1,7})?)")
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ def alternatives(expression: str, cluster: Cluster) -> Sequence[Alternatives]:
 def unknown_features(expression: str, cluster: Cluster) -> Sequence[str]:
     """Return the features that `expression` names and no node has."""
     known = frozenset[str]().union(*(node.features for node in cluster.nodes))
-    names = (re.sub(r"\*\d+$", "", token) for token in _tokens(expression) if token not in "&|,()[]")
+    names = (token.partition("*")[0] for token in _tokens(expression) if token not in "&|,()[]")
     return [name for name in dict.fromkeys(names) if name not in known]
 
 
@@ -88,10 +88,16 @@ def _tokens(expression: str) -> list[str]:
         if match is None:
             if not expression[at:].strip():
                 break
-            raise ValueError(f"cannot read the features {expression!r} at {expression[at:]!r}")
+            rest = _short(expression[at:])
+            raise ValueError(f"cannot read the features {_short(expression)!r} at {rest!r}")
         tokens.append(match.group(1))
         at = match.end()
     return tokens
+
+
+def _short(text: str) -> str:
+    """Return as much of an expression as a message shows."""
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _split(tokens: Sequence[str], mark: str) -> list[list[str]]:
@@ -105,50 +111,72 @@ def _split(tokens: Sequence[str], mark: str) -> list[list[str]]:
 
 
 class _Reader:
-    """Reads a plain expression by descent: alternatives of conjunctions."""
+    """Reads a plain expression, alternatives of conjunctions, in one pass: brackets cost no depth of calls."""
 
     def __init__(self, tokens: Sequence[str], cluster: Cluster, expression: str) -> None:
-        self._tokens = list(tokens)
-        self._cluster = cluster
-        self._expression = expression
+        self._tokens = iter(tokens)
+        self._expression = _short(expression)
         self._counts: list[tuple[NodeBits, int]] = []
         self._features = tuple(node.features for node in cluster.nodes)
 
     def read(self) -> Alternatives:
-        nodes = self._either()
-        if self._tokens:
-            raise ValueError(f"cannot read the features {self._expression!r} at {self._tokens[0]!r}")
-        return Alternatives(nodes, tuple(self._counts))
+        outer: list[_Part] = []
+        part = _Part()
+        while True:
+            token = next(self._tokens, None)
+            if token in ("(", "["):
+                outer.append(part)
+                part = _Part()
+                continue
+            part.take(self._nodes(token), counted=bool(self._counts))
+            mark = next(self._tokens, None)
+            while outer and mark in (")", "]"):
+                closed, part = part, outer.pop()
+                part.take(closed.nodes, counted=bool(self._counts))
+                mark = next(self._tokens, None)
+            if mark == "|":
+                part.turn()
+            elif mark is None or mark not in "&,":
+                if outer:
+                    raise ValueError(f"the features {self._expression!r} lack a closing bracket")
+                if mark is not None:
+                    raise ValueError(f"cannot read the features {self._expression!r} at {mark[:60]!r}")
+                return Alternatives(part.nodes, tuple(self._counts))
 
-    def _either(self) -> NodeBits:
-        nodes = self._both()
-        while self._tokens[:1] == ["|"]:
-            self._tokens.pop(0)
-            nodes |= self._both()
-        return nodes
-
-    def _both(self) -> NodeBits:
-        nodes = self._one()
-        counted = bool(self._counts)
-        while self._tokens[:1] in (["&"], [","]):
-            self._tokens.pop(0)
-            more = self._one()
-            nodes = nodes | more if counted else nodes & more
-        return nodes
-
-    def _one(self) -> NodeBits:
-        if not self._tokens:
+    def _nodes(self, token: str | None) -> NodeBits:
+        """Return the nodes with one feature, and take note of how many of them are wanted."""
+        if token is None:
             raise ValueError(f"the features {self._expression!r} end too early")
-        token = self._tokens.pop(0)
-        if token in ("(", "["):
-            nodes = self._either()
-            if not self._tokens or self._tokens.pop(0) not in (")", "]"):
-                raise ValueError(f"the features {self._expression!r} lack a closing bracket")
-            return nodes
         name, _, count = token.partition("*")
         if not re.fullmatch(r"[A-Za-z0-9_.:=-]+", name):
-            raise ValueError(f"cannot read the features {self._expression!r} at {token!r}")
+            raise ValueError(f"cannot read the features {self._expression!r} at {token[:60]!r}")
         nodes = _with_feature(name, self._features)
         if count:
             self._counts.append((nodes, int(count)))
         return nodes
+
+
+class _Part:
+    """What stands within one pair of brackets, as far as it has been read."""
+
+    def __init__(self) -> None:
+        self._either: NodeBits = 0
+        self._both: NodeBits | None = None
+        """The conjunction that is being read; None: it has no feature yet."""
+        self._counted = False
+
+    def take(self, nodes: NodeBits, *, counted: bool) -> None:
+        """Go on with a conjunction, or begin one; where nodes are counted, each feature brings its own."""
+        if self._both is None:
+            self._both, self._counted = nodes, counted
+        else:
+            self._both = self._both | nodes if self._counted else self._both & nodes
+
+    def turn(self) -> None:
+        """Begin the next alternative."""
+        self._either, self._both = self.nodes, None
+
+    @property
+    def nodes(self) -> NodeBits:
+        """The nodes that the job may use."""
+        return self._either | (self._both or 0)

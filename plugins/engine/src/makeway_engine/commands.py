@@ -33,6 +33,7 @@ BEGIN = "begin"
 CHANGES = (BEGIN, "nice", PARTITION, "qos", "site_factor")
 """What `change` changes of a job that waits."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
+_PRIORITY = re.compile(r"[0-9]{1,10}")
 
 
 class Refused(Exception):  # noqa: N818  # an answer, not a fault
@@ -226,7 +227,7 @@ class Commands:
                 self._queue.reprioritise(part, fresh, self._ledger.now)
 
     def _priority(self, job: Job, command: Command) -> None:
-        if not command.value.isdigit() or len(command.value) > 10:
+        if not _PRIORITY.fullmatch(command.value):
             raise Refused(f"got {command.value!r}; allowed: a priority from 0 to 4294967295")
         priorities = self._transitions.priorities
         if int(command.value):

@@ -7,6 +7,7 @@ that come back, and calls again at `Engine.next_wake` at the latest.
 from __future__ import annotations
 
 import functools
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -68,6 +69,7 @@ from makeway_engine.submission import Submission
 from makeway_engine.transitions import Transitions
 from makeway_engine.why_suspended import reasons_of
 
+_log = logging.getLogger("makeway")
 _TINY = 1e-6
 _MOST_STEPS_AT_ONE_INSTANT = 10_000
 _NEVER = math.inf
@@ -288,7 +290,7 @@ class Engine:
         transitions.actions = []
         if forgiveness.on:
             for event in events:
-                forgiveness.run(functools.partial(self._handle, event), None)
+                self._forgiven(event)
         else:
             for event in events:
                 if type(event) is Finished:
@@ -385,6 +387,24 @@ class Engine:
                 f"at {now} s the same instant goes on for ever: jobs displace one another in a circle; "
                 "give victims a requeue_delay or an exempt time"
             )
+
+    def _forgiven(self, event: Event) -> None:
+        """Take note of an event; what somebody asks for never ends the step of others."""
+        try:
+            self.forgiveness.run(functools.partial(self._handle, event), None)
+        except Exception as error:
+            if not isinstance(event, Submitted | Command):
+                raise
+            _log.exception("what was asked for is refused, since it cannot be handled")
+            why = f"internal error, please report it: {type(error).__name__}: {str(error)[:200]}"
+            if isinstance(event, Command):
+                self.recorder.refused(event, why, self.ledger.now)
+                return
+            job = self.ledger.jobs.get(event.spec.id)
+            if job is not None:
+                self.submission.reject(job, why)
+            else:
+                self.recorder.note("rejected", event.spec.id, self.ledger.now, reason=why)
 
     def _handle(self, event: Event) -> None:
         if type(event) is Finished:

@@ -145,8 +145,12 @@ class Live:
     def step(self, now: Seconds, events: Sequence[Event]) -> None:
         """Let the engine decide about `events`, write the step down, and perform it."""
         now = max(now, self.engine.ledger.now)  # a world's clock may lag behind what it said before
-        with time_limit(self._limit):
-            actions = self.engine.step(now, events)
+        try:
+            with time_limit(self._limit):
+                actions = self.engine.step(now, events)
+        except BaseException:
+            self._survey_at = now  # what the world told in this step may be lost: a survey shows it again
+            raise
         lines, self._lines[:] = tuple(self._lines), ()
         self.steps += 1
         self._write(Step(now=now, wall=self.clock.wall(), events=events, actions=actions, lines=lines))

@@ -17,7 +17,7 @@ import attrs
 
 from makeway.errors import MakewayError
 from makeway.record import Line
-from makeway.worlds.events import Event
+from makeway.worlds.events import Command, Event, Submitted
 from makeway_engine.engine import Engine
 from makeway_live.drive import Live
 
@@ -35,6 +35,14 @@ class Unwritten(MakewayError):  # noqa: N818  # an answer, not a fault
         """Whether the engine has heard of it, and will do it as soon as it can be written down."""
         more = "; it is done as soon as it can be written down" if fed else ""
         super().__init__(f"{why}{more}")
+
+
+class Blamed(MakewayError):  # noqa: N818  # an answer, not a fault
+    """A request that makes a turn of the engine fail; it alone is refused."""
+
+    def __init__(self, error: Exception) -> None:
+        what = f"{type(error).__name__}: {str(error)[:200]}"
+        super().__init__(f"refused, since it makes the daemon stumble; please report it: {what}")
 
 
 @attrs.define
@@ -114,8 +122,41 @@ class Desk:
                     raise
 
     def turn(self) -> None:
-        """Do what was asked for, and let the engine go one turn on."""
+        """Do what was asked for, and let the engine go one turn on.
+
+        A turn that fails on what somebody asked for is gone through again, one call after another: the one that makes
+        it fail is refused, and the others are done.
+        """
         told = self._do_calls()
+        try:
+            self._go_on(told)
+        except Exception as error:
+            if not told:
+                raise
+            _log.exception("a turn failed on what was asked for")
+            if len(told) == 1:
+                self._refuse(told[0], error)
+                return
+            for call in told:
+                self._alone(call)
+
+    def _alone(self, call: _Call) -> None:
+        """Feed the events of one call again, and answer it."""
+        self.live.feed(*call.events)
+        try:
+            self._go_on([call])
+        except Exception as error:
+            _log.exception("it fails on this call")
+            self._refuse(call, error)
+
+    def _refuse(self, call: _Call, error: Exception) -> None:
+        """Take the jobs of a call out again, and say why."""
+        jobs = [event.spec.id for event in call.events if isinstance(event, Submitted)]
+        call.future.set_exception(Blamed(error))
+        self.live.feed(*(Command("cancel", job_id) for job_id in jobs))
+
+    def _go_on(self, told: Sequence[_Call]) -> None:
+        """Let the engine go one turn on, and answer what it was about."""
         self.live.turn()
         if self.live.unwritten is not None:
             again = self.failing is not None and self.failing(self.live.why_unwritten)
@@ -169,4 +210,4 @@ class Desk:
         }
 
 
-__all__ = ["Desk", "Unwritten"]
+__all__ = ["Blamed", "Desk", "Unwritten"]
