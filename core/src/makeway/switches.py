@@ -19,6 +19,8 @@ class Switch:
     text: str
     """What happens while it is on."""
     default: bool
+    defect: bool = False
+    """Whether it is a fault of some scheduler, followed where that scheduler is modelled; never on in a real world."""
 
 
 SWITCHES: Mapping[str, Switch] = {
@@ -29,7 +31,9 @@ SWITCHES: Mapping[str, Switch] = {
         "a job that ends by itself during its grace time counts as preempted", default=True
     ),
     "grace_mark_survives_requeue": Switch(
-        "a requeued job whose grace time ran out is requeued once more when it ends", default=False
+        "a requeued job whose grace time ran out is requeued once more when it ends",
+        default=False,
+        defect=True,
     ),
     "builtin_raw_order": Switch(
         "the scheduler builtin with one tier walks the jobs in order of submission, unsorted", default=False
@@ -37,6 +41,7 @@ SWITCHES: Mapping[str, Switch] = {
     "raw_order_goes_on_with_partitions": Switch(
         "unsorted, a job that waits is tried in the partitions left by one before it that has started",
         default=False,
+        defect=True,
     ),
     "last_alternative_preempts": Switch("only the last feature alternative may preempt", default=True),
     "het_blocks_pass": Switch(
@@ -57,7 +62,9 @@ SWITCHES: Mapping[str, Switch] = {
         "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence", default=True
     ),
     "het_starts_without_licences": Switch(
-        "backfill starts components of a heterogeneous job that lack licences only together", default=True
+        "backfill starts components of a heterogeneous job that lack licences only together",
+        default=True,
+        defect=True,
     ),
     "het_starts_last": Switch(
         "backfill starts heterogeneous jobs after all others of a pass, and not only on nodes that it keeps for them",
@@ -67,10 +74,14 @@ SWITCHES: Mapping[str, Switch] = {
         "jobs that ask for a reservation stand before all others in the queue", default=False
     ),
     "resume_runs_beside": Switch(
-        "a job resumed by a person runs beside the holder of its cores until its turn", default=True
+        "a job resumed by a person runs beside the holder of its cores until its turn",
+        default=True,
+        defect=True,
     ),
-    "gang_skips_grace": Switch("an arbiter kills and requeues without grace time or notice", default=True),
+    "gang_skips_grace": Switch(
+        "an arbiter kills and requeues without grace time or notice", default=True, defect=True
+    ),
     "linear_suspend_keeps_deadline": Switch(
-        "a victim that the arbiter stops keeps its deadline and is killed at it", default=True
+        "a victim that the arbiter stops keeps its deadline and is killed at it", default=True, defect=True
     ),
 }

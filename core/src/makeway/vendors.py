@@ -47,6 +47,8 @@ class Vendor:
     in_force: Callable[[Any], Mapping[str, bool]] | None = None
     """Given the `makeway.config.SchedulerTable`, says which of the rules hold by the release that it states; None: the
     vendor has none."""
+    defects: frozenset[str] = frozenset()
+    """Rules that are faults of this scheduler; never on where jobs are real."""
     own: frozenset[str] = frozenset()
     """Rules that hold only where this vendor leads."""
     releases: tuple[str, str] | None = None
@@ -132,10 +134,24 @@ def rule_names() -> list[str]:
     return list(dict.fromkeys([*(rule for vendor in vendors() for rule in vendor.rules), *SWITCHES]))
 
 
-def rules_in_force(scheduler: Scheduler, in_use: Sequence[str] = ()) -> dict[str, bool]:
+def defects() -> frozenset[str]:
+    """Return all rules that are faults of some scheduler: a model of it has them, a world of real jobs never."""
+    own = frozenset(name for name, switch in SWITCHES.items() if switch.defect)
+    return own.union(*(vendor.defects for vendor in vendors()))
+
+
+def without_defects(rules: Mapping[str, bool]) -> dict[str, bool]:
+    """Return `rules` with all defects off: for a look ahead of a world whose jobs are real."""
+    return {**rules, **dict.fromkeys(defects(), False)}
+
+
+def rules_in_force(
+    scheduler: Scheduler, in_use: Sequence[str] = (), *, real: bool = False
+) -> dict[str, bool]:
     """Return rule -> whether it holds in a run.
 
     :param in_use: vendors of the plugins in use; the first one leads.
+    :param real: whether jobs are really run; then no defect holds, whatever the configuration says.
     """
     found = {name: switch.default for name, switch in SWITCHES.items()}
     for vendor in vendors():
@@ -147,7 +163,8 @@ def rules_in_force(scheduler: Scheduler, in_use: Sequence[str] = ()) -> dict[str
             rule: holds and (leads or rule not in vendor.own)
             for rule, holds in vendor.in_force(scheduler).items()
         }
-    return found | dict(scheduler.rules)
+    found |= scheduler.rules
+    return without_defects(found) if real else found
 
 
 def clockworks() -> Mapping[str, Clockwork]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from makeway_app.cli import cli
+from makeway_local_world.commands.client import Daemon, Refused
 
 PATIENCE = 60.0
 """Seconds after which a test gives up, on whatever machine."""
@@ -108,6 +110,35 @@ class Site:
         """Return the state of a live job; empty: it is not live."""
         return str(self.jobs().get(job, {}).get("state", ""))
 
+    def ask(self, uid: int, method: str, *values: Any, **query: Any) -> Any:
+        """Ask the daemon as a user; a refusal comes back as its status and its text."""
+        socket = Path(self.environ.get("MAKEWAY_SOCKET", self.state / "socket"))
+        return self.as_user(uid, lambda: getattr(Daemon(socket), method)(*values, **query))
+
+    def as_user(self, uid: int, work: Callable[[], Any]) -> Any:
+        """Do something in a child with the rights of a user; return what it returns, by way of JSON."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            told: dict[str, Any] = {}
+            try:
+                os.setgroups([])
+                os.setgid(pwd.getpwuid(uid).pw_gid)
+                os.setuid(uid)
+                told["value"] = work()
+            except Refused as error:
+                told["refused"] = f"{error.status} {error}"
+            except BaseException as error:
+                told["error"] = repr(error)
+            os.write(writing, json.dumps(told).encode())
+            os._exit(0)
+        os.close(writing)
+        with open(reading) as stream:
+            told = json.loads(stream.read())
+        os.waitpid(child, 0)
+        assert "error" not in told, told
+        return told.get("refused", told.get("value"))
+
     def close(self) -> None:
         """End all that was started."""
         if any(process.poll() is None for process in self.processes):
@@ -180,4 +211,14 @@ def shared() -> Iterator[Site]:
 def up(site: Site) -> Site:
     """Return a site whose daemon is up."""
     site.up()
+    return site
+
+
+@pytest.fixture
+def system(site: Site) -> Site:
+    """Return a site whose daemon serves all people of the machine, with private queues; for root."""
+    site.directory.chmod(0o755)
+    site.config.write_text(site.config.read_text() + "settings = { private = true }\n")
+    site.environ["MAKEWAY_SOCKET"] = str(site.directory / "r/socket")
+    site.up("--system")
     return site

@@ -34,6 +34,8 @@ def validate(config: Config, source: str) -> None:
     _check_qos(config, problems)
     _check_scheduler(config.scheduler, problems)
     _check_policy(config.policy, problems)
+    if config.world.real:
+        _check_defects(config.scheduler, config.world.name, problems)
     if problems:
         raise ConfigError(source, problems)
 
@@ -196,6 +198,18 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
         build_clockwork(table.clockwork)
     except ConfigError as error:
         problems.extend(error.problems)
+
+
+def _check_defects(table: SchedulerTable, world: str, problems: list[Problem]) -> None:
+    """Let nobody ask for a fault of a scheduler where jobs are real."""
+    defects = vendors.defects()
+    problems += [
+        Problem(
+            f"scheduler.rules.{name}", f"got true, but this is a defect, never on in {world}; allowed: false"
+        )
+        for name, on in table.rules.items()
+        if on and name in defects
+    ]
 
 
 def _check_policy(table: PolicyTable, problems: list[Problem]) -> None:

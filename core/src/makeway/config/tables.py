@@ -305,6 +305,11 @@ class WorldTable:
     failures: FailureTable = FailureTable()
     journal: JournalTable = JournalTable()
 
+    @property
+    def real(self) -> bool:
+        """Whether jobs are really run there."""
+        return self.name not in ("world/simulated", "simulated")
+
 
 @attrs.frozen(kw_only=True)
 class Config:

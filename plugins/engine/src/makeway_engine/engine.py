@@ -104,7 +104,7 @@ class Engine:
         self.ledger = ledger = Ledger(
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
-            vendors.rules_in_force(scheduler, policies.vendors),
+            vendors.rules_in_force(scheduler, policies.vendors, real=config.world.real),
             {**policies.settings, Clockwork: self.clockwork},
             rulings,
             config.policy.select_parameters,

@@ -563,7 +563,8 @@ class Ledger:
         at, count = memory["told"]
         self._told = (at, count)
         self.searches = memory["searches"]
-        self._leaving.take_over(memory.get("stuck", {}))
+        if self.rule("killed_at_resume_keeps_nodes"):
+            self._leaving.take_over(memory.get("stuck", {}))
         self.completing = self._leaving.nodes
 
     def left_early(self, job: Job) -> NodeBits:

@@ -184,6 +184,8 @@ class Live:
         """
         if self.unwritten is not None:
             raise JournalError(f"not while a step waits to be written down: {self.why_unwritten}")
+        # The world stays the one that is there, whatever the file says, and so do the rules for it.
+        config = attrs.evolve(config, world=attrs.evolve(config.world, name=self.engine.config.world.name))
         with time_limit(config.policy.decision_time_limit):
             engine, actions = reload(self.engine, config, plugins, source)
         engine.forgive()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from makeway.config import Config, build_cluster
+from makeway.config import Config, build_cluster, validate
 from makeway.errors import ConfigError, Problem
 from makeway.model import Cluster
 from makeway.record import Recorder
@@ -30,6 +30,7 @@ def reload(
     :raises ConfigError: jobs, nodes or suspended victims do not fit the new configuration; `old` is as it was.
     :raises PluginError, PolicyError: a plugin cannot be loaded, or fails; `old` is as it was.
     """
+    validate(config, source)
     cluster = build_cluster(config)
     _check_nodes(old.recorder.cluster, cluster, source)
     state = old.hand_over()

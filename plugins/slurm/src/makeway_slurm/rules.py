@@ -32,6 +32,8 @@ class Rule:
     section: str = ""
     default: bool | None = None
     """Overrides the releases unless a release is stated; None: the newest release decides."""
+    defect: bool = False
+    """Whether it is a fault of Slurm; never on in a real world."""
 
 
 RULES: Mapping[str, Rule] = {
@@ -50,6 +52,7 @@ RULES: Mapping[str, Rule] = {
         "a requeued job whose grace time ran out is requeued once more when it ends (a defect)",
         None,
         section="slurm-preemption 4.3 quirk",
+        defect=True,
     ),
     "builtin_raw_order": Rule(
         "sched/builtin with priority/basic and one tier walks the jobs in order of submission, unsorted",
@@ -63,6 +66,7 @@ RULES: Mapping[str, Rule] = {
         None,
         until="24.05.5",
         section="slurm-gang-and-select 5.2",
+        defect=True,
     ),
     "record_node_sets": Rule(
         "select/linear goes through the NodeName lines one by one for jobs that neither share nor preempt, "
@@ -177,6 +181,7 @@ RULES: Mapping[str, Rule] = {
         "(a defect)",
         "1",
         section="slurm-preemption 5.0 no. 3",
+        defect=True,
     ),
     "linear_memory_of_first_node": Rule(
         "select/linear has a job that does not say how much memory it needs ask every node for all that the first node "
@@ -184,6 +189,7 @@ RULES: Mapping[str, Rule] = {
         "all that they have (a defect)",
         "1",
         section="slurm-gang-and-select 4.2.5",
+        defect=True,
     ),
     "linear_counts_tasks_per_node": Rule(
         "select/linear lets a node count with no more CPUs than the tasks given by --ntasks-per-node can use when it "
@@ -293,6 +299,7 @@ RULES: Mapping[str, Rule] = {
         None,
         until="23.11.7",
         section="slurm-priority-and-limits 6.2",
+        defect=True,
     ),
     "backfill_asks_limits_for_a_minute": Rule(
         "under preemption, backfill holds a job of a QOS with NoReserve to limits on minutes as if it ran for one "
@@ -306,6 +313,7 @@ RULES: Mapping[str, Rule] = {
         None,
         until="23.11.7",
         section="slurm-priority-and-limits 6.2",
+        defect=True,
     ),
     "unknown_usage_is_huge": Rule(
         "with DEPTH_OBLIVIOUS, users whose usage nobody has worked out since the run began count among their siblings "
@@ -313,12 +321,14 @@ RULES: Mapping[str, Rule] = {
         "releases: open)",
         "1",
         section="slurm-priority-and-limits 4",
+        defect=True,
     ),
     "backfill_plans_for_barred_accounts": Rule(
         "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
-        "one whose QOS may not it keeps none (measured on 22.05.8; later releases: open)",
+        "one whose QOS may not it keeps none (a defect; measured on 22.05.8; later releases: open)",
         "1",
         section="slurm-priority-and-limits 7",
+        defect=True,
     ),
     "backfill_skips_unlicensed": Rule(
         "backfill skips a job whose licences are not there now, and keeps no nodes for it",
@@ -335,6 +345,7 @@ RULES: Mapping[str, Rule] = {
         "start: together they may take more than there are (a defect)",
         "1",
         section="slurm-preemption 5.3 no. 8",
+        defect=True,
     ),
     "het_starts_last": Rule(
         "backfill starts heterogeneous jobs when it has been through the queue: until then it keeps whole nodes for "
@@ -346,11 +357,13 @@ RULES: Mapping[str, Rule] = {
         "a tick that swaps shadows may leave a lower row as it was (a defect)",
         "1",
         section="slurm-gang-and-select 3.5",
+        defect=True,
     ),
     "resume_runs_beside": Rule(
         "a job resumed by a person runs beside the holder of its cores until its turn (a defect)",
         "1",
         section="slurm-gang-and-select 2.4",
+        defect=True,
     ),
     "resume_leaves_stopped": Rule(
         "where a person resumes a job that gang had stopped before him, while others hold its cores, its processes "
@@ -358,46 +371,55 @@ RULES: Mapping[str, Rule] = {
         "measured on 22.05.8; later releases: open)",
         "1",
         section="slurm-gang-and-select 2.4",
+        defect=True,
     ),
     "gang_kills_under_any_shadow": Rule(
         "a job of a CANCEL or REQUEUE partition that loses its turn is killed or requeued while its partition has any "
         "shadow, even one on other nodes (a defect)",
         "1",
         section="slurm-gang-and-select 1.5",
+        defect=True,
     ),
     "killed_at_resume_fails": Rule(
         "a job that gang kills or requeues in the moment in which a person resumes it ends as FAILED (a defect)",
         "1",
         section="slurm-gang-and-select 1.5, 2.4",
+        defect=True,
     ),
     "killed_at_resume_keeps_nodes": Rule(
         "the nodes of such a job stay COMPLETING for good: nobody starts there any more (a defect; measured on "
         "22.05.8; later releases: open)",
         "1",
         section="slurm-gang-and-select 1.5, 2.4",
+        defect=True,
     ),
     "gang_ends_leaving": Rule(
         "a job that is to be requeued ends as CANCELLED when a job of a higher tier starts on nodes that it has left, "
         "while it is still leaving others, and gang finds it under that shadow (a defect)",
         "1",
         section="slurm-gang-and-select 1.5, 2.3",
+        defect=True,
     ),
     "gang_skips_grace": Rule(
         "gang kills and requeues without grace time or notice (a defect)",
         "1",
         section="slurm-gang-and-select 2.7",
+        defect=True,
     ),
     "linear_overlays_off": Rule(
         "under SUSPEND,GANG select/linear lays a job over one of a lower tier that is OFF, which gang then stops "
         "(a defect)",
         "1",
         section="slurm-gang-and-select 4.4.6",
+        defect=True,
     ),
     "whole_gpus_beside_parts": Rule(
-        "a GPU of which somebody has shards is given as a whole, too; one that is given as a whole gives no shards",
+        "a GPU of which somebody has shards is given as a whole, too; one that is given as a whole gives no shards "
+        "(a defect)",
         None,
         until="23.02",
         section="docs/gpus.md",
+        defect=True,
     ),
     "gpus_for_used_sockets": Rule(
         "--gpus-per-socket gives them for each socket of the job's cores, and for those asked for if they are more; a "
@@ -412,28 +434,33 @@ RULES: Mapping[str, Rule] = {
         None,
         until="23.02",
         section="slurm-gang-and-select 4.3.10",
+        defect=True,
     ),
     "linear_suspend_frees_memory": Rule(
         "select/linear thinks that suspending a victim frees its nodes' memory (a defect)",
         "1",
         section="slurm-preemption 5.1.3",
+        defect=True,
     ),
     "linear_forgets_resumed_sharers": Rule(
         "select/linear no longer counts a job that shares its nodes once a person has suspended and resumed it: "
         "others start beside it, even in partitions of OverSubscribe=NO (a defect)",
         "1",
         section="slurm-gang-and-select 4.2.6",
+        defect=True,
     ),
     "linear_resume_charges_all_memory": Rule(
         "when a person resumes a job, select/linear with CR_Memory charges all memory of its nodes; what was too much "
         "stays charged after the job has ended (a defect)",
         "1",
         section="slurm-gang-and-select 4.2.6",
+        defect=True,
     ),
     "linear_suspend_keeps_deadline": Rule(
         "a victim that select/linear suspended keeps its deadline and is killed at it (a defect)",
         "1",
         section="slurm-preemption 4.6",
+        defect=True,
     ),
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import click
 
-from makeway.config import Config, dump_toml
+from makeway.config import Config, dump_toml, validate
 from makeway.errors import MakewayError
 from makeway_app.cli.group import status_of
 from makeway_app.cli.inputs import load_config
@@ -117,8 +117,9 @@ def configuration(path: Path | None) -> tuple[Config, str]:
     loaded = load_config(path)
     note("warning", [*loaded.warnings, *loaded.matters])
     config = loaded.config
-    if config.world.name in ("world/simulated", "simulated"):
+    if not config.world.real:
         config = attrs.evolve(config, world=attrs.evolve(config.world, name="world/local"))
+        validate(config, str(path))
     return config, str(path.absolute())
 
 

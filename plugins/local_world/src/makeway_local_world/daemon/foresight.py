@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from makeway import vendors
 from makeway.config import Config
 from makeway.errors import MakewayError
 from makeway.model import Check, Job, JobSpec, JobState, Seconds
@@ -71,6 +72,7 @@ def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ())
     quiet = attrs.evolve(
         config,
         policy=attrs.evolve(config.policy, decision_time_limit=0.0),
+        scheduler=attrs.evolve(config.scheduler, rules=vendors.without_defects(config.scheduler.rules)),
         world=attrs.evolve(config.world, name="world/simulated", state=None, settings={}),
         job=(),
         action=(),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from makeway import vendors
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, JobState, Seconds
@@ -80,7 +81,11 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
     state, left_out = adoptable(config, state)
     still = attrs.evolve(
         config,
-        scheduler=attrs.evolve(config.scheduler, clockwork={"preset": "ideal", "requeue_delay": AFTERWARDS}),
+        scheduler=attrs.evolve(
+            config.scheduler,
+            rules=vendors.without_defects(config.scheduler.rules),
+            clockwork={"preset": "ideal", "requeue_delay": AFTERWARDS},
+        ),
         world=attrs.evolve(config.world, name="world/simulated", state=None, settings={}),
         job=(),
         action=(),

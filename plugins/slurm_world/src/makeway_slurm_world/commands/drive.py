@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 import click
 
-from makeway.config import Config, dump_toml
+from makeway.config import Config, dump_toml, validate
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.record import Line
@@ -139,13 +139,15 @@ def configured(config: Config, names: list[str], lease: float | None, poll: floa
     settings |= {} if lease is None else {"lease": lease}
     settings |= {} if poll is None else {"poll": poll}
     margin = structure(settings, Settings, "world.settings").restart_margin
-    return attrs.evolve(
+    driving = attrs.evolve(
         config,
         world=attrs.evolve(config.world, name="world/slurm", state=None, settings=settings),
         scheduler=attrs.evolve(config.scheduler, clockwork={"preset": "ideal", "requeue_delay": margin}),
         job=(),
         action=(),
     )
+    validate(driving, "config")
+    return driving
 
 
 def slowed(config: Config, limit: Limit | None) -> Config:
