@@ -51,7 +51,9 @@ class History:
     ended_at: Seconds | None = None
     preempted: int = 0
     lost: Seconds = 0.0
-    """Core-seconds thrown away."""
+    """Core-seconds thrown away; all of the job where preemption ended it."""
+    again: Seconds = 0.0
+    """The part of them that somebody must submit again, for preemption ended the job."""
     worked: Seconds = 0.0
     """Seconds of running that counted."""
     number: int = 0

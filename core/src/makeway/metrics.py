@@ -56,6 +56,18 @@ class Metrics:
     preemptions: int = 0
     jobs_preempted: int = 0
     core_seconds_lost: float = 0.0
+    """Work that was thrown away, and all of the jobs that preemption ended: somebody must submit them again."""
+    core_seconds_to_submit_again: float = 0.0
+    """The part of it that is of jobs that preemption ended."""
+    ended_by_preemption: int = 0
+    lost_by_job: dict[str, tuple[str, float]] = attrs.field(factory=dict)
+    """Job -> its user, and the core-seconds it lost."""
+    core_seconds_asked: float = 0.0
+    """What jobs that have ended needed: their CPUs for their run time, or for their limit where that is shorter."""
+    core_seconds_done: float = 0.0
+    """The part of it that is of jobs that completed."""
+    core_seconds_open: float = 0.0
+    """What jobs need that have not ended."""
     core_seconds_used: float = 0.0
     first_submit: Seconds | None = None
     last_end: Seconds = 0.0
@@ -82,6 +94,7 @@ class Metrics:
         began = self.first_submit or 0.0
         makespan = max(0.0, self.last_end - began)
         capacity = cores * makespan
+        asked = self.core_seconds_asked + self.core_seconds_open
         return {
             "jobs": self.jobs,
             "mean_wait": tidy(self.wait_total / len(every)) if every else 0.0,
@@ -95,6 +108,9 @@ class Metrics:
             "core_seconds_lost": tidy(self.core_seconds_lost),
             "rows_unusable": self.rows_unusable,
             "jobs_unfinished": self.unfinished,
+            "jobs_ended_by_preemption": self.ended_by_preemption,
+            "core_seconds_to_submit_again": tidy(self.core_seconds_to_submit_again),
+            "goodput": tidy(self.core_seconds_done / asked) if asked else 0.0,
             **({"young_victims": self.young_victims} if self.young_victims else {}),
             **self._checkpoint_figures(),
         }

@@ -8,6 +8,7 @@ set, jobs are dropped from memory when they end.
 from __future__ import annotations
 
 import json
+import math
 from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -30,6 +31,8 @@ from makeway.shapes import Shapes
 from makeway.worlds.events import Command
 
 _BOUND = SLOWDOWN_BOUND
+_TOLERANCE = 1e-6
+"""Seconds by which sums of instants may miss a run time."""
 _RUNNING = JobState.RUNNING
 _PENDING = JobState.PENDING
 _ENDS = frozenset(state for state in JobState if state.ended)
@@ -241,6 +244,12 @@ class Recorder:
         if history.preempted:
             metrics.jobs_preempted += 1
         run = history.worked
+        asked = needed(job, run)
+        metrics.core_seconds_asked += asked * job.spec.cpus
+        if state is JobState.PREEMPTED:
+            asked -= self._undone(history, asked)
+        if state is JobState.COMPLETED or state is JobState.PREEMPTED:
+            metrics.core_seconds_done += asked * job.spec.cpus
         slow = (now - job.spec.submit_at) / (run if run > _BOUND else _BOUND)
         metrics.slowdowns += slow if slow > 1.0 else 1.0
         if self._measures:
@@ -275,7 +284,28 @@ class Recorder:
         lost = seconds * self.cores_of(job)
         self.histories[job.id].lost += lost
         self.metrics.core_seconds_lost += lost
+        if lost:
+            _, before = self.metrics.lost_by_job.get(job.id, ("", 0.0))
+            self.metrics.lost_by_job[job.id] = job.user, before + lost
         self.measures.lost(job, seconds)
+
+    def _undone(self, history: History, whole: Seconds) -> Seconds:
+        """Count a job that preemption ended, with the work it never came to; return what must be submitted again.
+
+        :param whole: how long it has to run. One that was through all the same is not counted.
+        """
+        job = history.job
+        starts = [each for each in history.intervals if each[0] is _RUNNING and each[4] == job.restarts]
+        come_to = job.begun_with + math.fsum(end - start for _, start, end, _, _ in starts)
+        if job.spec.run_time is not None and come_to >= whole - _TOLERANCE:
+            return 0.0
+        self.work_lost(job, max(0.0, whole - come_to))
+        saved = job.begun_with + job.checkpointed if job.marked_saved else 0.0
+        again = max(0.0, max(whole, come_to) - saved)
+        history.again = again * self.cores_of(job)
+        self.metrics.core_seconds_to_submit_again += history.again
+        self.metrics.ended_by_preemption += 1
+        return whole
 
     # ------------------------------------------------------------------ reasons for waiting
     def waits_for(self, job: Job, now: Seconds) -> None:
@@ -445,6 +475,10 @@ class Recorder:
 
         :param cores: CPUs of the cluster.
         """
+        open_ones = [each for each in self.histories.values() if each.final_state is None]
+        self.metrics.core_seconds_open = math.fsum(
+            needed(each.job, each.worked) * each.job.spec.cpus for each in open_ones
+        )
         shown = self.metrics.as_dict(cores)
         shown |= self.measures.as_dict(self.metrics.first_submit or 0.0, self.metrics.last_end)
         return shown
@@ -474,9 +508,21 @@ class Recorder:
             self._sink(Line(now, kind, job.id, data))
 
 
+def needed(job: Job, worked: Seconds) -> Seconds:
+    """Return for how long a job has to run: as long as it takes, or up to its limit where that is shorter.
+
+    :param worked: its running that counted; it stands in where nobody knows how long the job takes.
+    """
+    run = job.spec.run_time
+    if run is None:
+        return max(worked, job.ran)
+    limit = job.time_limit
+    return run if limit is None or run < limit else limit
+
+
 def to_json(line: Line) -> str:
     """Return a line of the record as JSON."""
     return json.dumps(line.as_dict(), separators=(",", ":"))
 
 
-__all__ = ["Archive", "Decision", "History", "Line", "Preemption", "Recorder", "to_json"]
+__all__ = ["Archive", "Decision", "History", "Line", "Preemption", "Recorder", "needed", "to_json"]

@@ -11,9 +11,10 @@ from array import array
 from makeway.history import History
 from makeway.metrics import SLOWDOWN_BOUND
 from makeway.model import Job, JobState, Seconds
-from makeway.record import Recorder
+from makeway.record import Recorder, needed
 
 _BOUND = SLOWDOWN_BOUND
+_COMPLETED = JobState.COMPLETED
 _PENDING = JobState.PENDING
 _RUNNING = JobState.RUNNING
 
@@ -92,6 +93,10 @@ class ExpressRecord:
         metrics.ended += 1
         if history.preempted:
             metrics.jobs_preempted += 1
+        asked = needed(job, worked) * job.spec.cpus
+        metrics.core_seconds_asked += asked
+        if state is _COMPLETED:
+            metrics.core_seconds_done += asked
         slow = (now - job.spec.submit_at) / (worked if worked > _BOUND else _BOUND)
         metrics.slowdowns += slow if slow > 1.0 else 1.0
         if not recorder.keeps:

@@ -81,6 +81,7 @@ class Shapes:
             "reason": history.problem or ("" if history.final_state else job.reason),
             "restarts": job.restarts,
             "core_seconds_lost": tidy(history.lost),
+            **({"core_seconds_to_submit_again": tidy(history.again)} if history.again else {}),
             "intervals": [self._interval_dict(interval) for interval in intervals],
         }
 

@@ -35,9 +35,11 @@ def test_the_summary_names_figures_preemptions_and_waits(run: Run, with_jobs: Pa
         "max wait                   0 s",
         "mean bounded slowdown     1.15",
         "utilisation              92.3%",
+        "goodput                 100.0%",
         "makespan               0:02:10",
         "preemptions                  1",
         "jobs preempted               1",
+        "ended by preemption          0",
         "core-hours lost            0.0",
         "jobs unfinished              0",
         "rows unusable                0",
@@ -112,6 +114,68 @@ def test_json_has_the_shape_of_the_plan(run: Run, with_jobs: Path, tmp_path: Pat
         "rows_unusable",
     ]
     assert data["metrics"]["core_seconds_lost"] == 80.0
+
+
+CANCEL_OR_REQUEUE = """
+[[node]]
+name = "n[1-2]"
+cpus = 4
+[[partition]]
+name = "low"
+[[partition]]
+name = "high"
+priority_tier = 2
+[policy]
+preempt = "preempt/partition_prio"
+preempt_mode = ["cancel"]
+[[job]]
+id = 1
+submit = 0
+run_time = 1000
+partition = "low"
+nodes = 2
+user = "ann"
+[[job]]
+id = 2
+submit = 100
+run_time = 50
+partition = "high"
+nodes = 1
+[[job]]
+id = 3
+submit = 200
+run_time = 50
+partition = "low"
+nodes = 1
+"""
+
+
+def test_a_job_that_preemption_ended_is_no_success(run: Run, tmp_path: Path) -> None:
+    """Job 1 ends after 100 of its 1,000 s on 8 cores: all of it must be submitted again.
+
+    Of 2,000 + 50 + 50 core-seconds asked for, jobs that completed have 100. Requeued, it loses its 100 s alone.
+    """
+    config = tmp_path / "site.toml"
+    config.write_text(CANCEL_OR_REQUEUE)
+    target = tmp_path / "run.json"
+    done = run("replay", config, "--json", target)
+    found = json.loads(target.read_text())
+    figures = found["metrics"]
+    assert (figures["jobs_ended_by_preemption"], figures["jobs_unfinished"]) == (1, 0)
+    assert figures["core_seconds_lost"] == figures["core_seconds_to_submit_again"] == 8000.0
+    assert figures["goodput"] == pytest.approx(100 / 2100, abs=1e-6)
+    assert (
+        found["jobs"]["1"]["core_seconds_lost"]
+        == found["jobs"]["1"]["core_seconds_to_submit_again"]
+        == 8000.0
+    )
+    assert _figure(done.out, "ended", "by", "preemption") == "1"
+    assert _figure(done.out, "to", "submit", "again") == "2.2"
+    requeued = run("replay", config, "--set", "policy.preempt_mode=requeue", "--json", target)
+    figures = json.loads(target.read_text())["metrics"]
+    assert (figures["jobs_ended_by_preemption"], figures["core_seconds_lost"]) == (0, 800.0)
+    assert figures["goodput"] == 1.0
+    assert "to submit again" not in requeued.out
 
 
 def test_json_on_standard_output_stands_alone(run: Run, with_jobs: Path) -> None:

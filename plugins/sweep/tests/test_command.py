@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from makeway_app.cli import cli
+from makeway_sweep.summary import Row, on_front
 
 ROOT = Path(__file__).parents[3]
 KTH = (ROOT / "examples/kth/cluster.toml", ROOT / "examples/kth/kth-sp2-1500.swf.gz")
@@ -33,6 +34,20 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
     """Return the table."""
     with (folder / "table.csv").open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
+
+
+def test_a_front_never_prefers_throwing_work_away() -> None:
+    """Cancelling gives the shortest waits and the least lost hours, and ends 175 jobs: it is not on the front."""
+
+    def row(number: int, wait: float, lost: float, ended: int) -> Row:
+        figures = {"mean_wait": wait, "core_seconds_lost": lost, "jobs_unfinished": 0}
+        metrics = {**figures, "jobs_ended_by_preemption": ended}
+        return Row(number=number, values=(), identity=str(number), metrics=metrics)
+
+    found = on_front(
+        [row(1, 10.0, 5.0, 175), row(2, 20.0, 9.0, 0), row(3, 30.0, 8.0, 0), row(4, 31.0, 9.0, 0)]
+    )
+    assert [each.number for each in found if each.front] == [2, 3]
 
 
 def test_each_value_does_what_it_would_alone(tmp_path: Path, config: Path) -> None:

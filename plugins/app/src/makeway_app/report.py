@@ -116,10 +116,14 @@ def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), clock(figures[name])
     yield "mean bounded slowdown", f"{figures['mean_bounded_slowdown']:,.2f}"
     yield "utilisation", f"{figures['utilisation']:.1%}"
+    yield "goodput", f"{figures['goodput']:.1%}"
     yield "makespan", clock(figures["makespan"])
     yield "preemptions", f"{figures['preemptions']:,}"
     yield "jobs preempted", f"{figures['jobs_preempted']:,}"
+    yield "ended by preemption", f"{figures['jobs_ended_by_preemption']:,}"
     yield "core-hours lost", f"{figures['core_seconds_lost'] / 3600:,.1f}"
+    if figures["core_seconds_to_submit_again"]:
+        yield "to submit again", f"{figures['core_seconds_to_submit_again'] / 3600:,.1f}"
     yield "jobs unfinished", f"{figures['jobs_unfinished']:,}"
     yield "rows unusable", f"{figures['rows_unusable']:,}"
     if figures.get("checkpoints"):

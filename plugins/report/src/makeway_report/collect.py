@@ -288,7 +288,7 @@ class Collector:
             return 0.0
         for start in self.starts.get(preemption["victim"], {}).values():
             if start.begin <= preemption["at"] <= start.end and start.lost > 0:
-                lost, start.lost = start.lost * start.cores, 0.0
+                lost, start.lost = start.lost * start.cores + start.never, 0.0
                 return lost
         return 0.0
 

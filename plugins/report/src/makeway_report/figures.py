@@ -46,9 +46,17 @@ FIGURES = (
     Figure("max wait", "max_wait", clock, lower_is_better=True),
     Figure("mean bounded slowdown", "mean_bounded_slowdown", lambda x: f"{x:,.2f}", lower_is_better=True),
     Figure("utilisation", "utilisation", lambda x: f"{x:.1%}", lower_is_better=False),
+    Figure("goodput", "goodput", lambda x: f"{x:.1%}", lower_is_better=False, always=False),
     Figure("makespan", "makespan", clock, lower_is_better=True),
     Figure("preemptions", "preemptions", lambda x: f"{x:,.0f}", lower_is_better=True),
     Figure("jobs preempted", "jobs_preempted", lambda x: f"{x:,.0f}", lower_is_better=True),
+    Figure(
+        "ended by preemption",
+        "jobs_ended_by_preemption",
+        lambda x: f"{x:,.0f}",
+        lower_is_better=True,
+        always=False,
+    ),
     Figure("core-hours lost", "core_seconds_lost", _hours, lower_is_better=True),
     Figure("jobs unfinished", "jobs_unfinished", lambda x: f"{x:,.0f}", lower_is_better=True),
 )

@@ -1,7 +1,8 @@
 """Find which running time of a job was thrown away.
 
 The record says how much work a job lost as a whole. What ran before a restart is lost, and the last start too if
-there is more; with checkpoints only the end of each start is, in the same proportion.
+there is more; with checkpoints only the end of each start is, in the same proportion. Of a job that preemption ended
+the last start is lost, and with it what it never came to.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class Start:
     lost: float = 0.0
     """Seconds of that which were thrown away, at its end."""
     cores: int = 0
+    never: float = 0.0
+    """Core-seconds that it never came to, for preemption ended it."""
 
 
 def starts(job: Mapping[str, Any], runs: Sequence[tuple[float, float, int, int]]) -> dict[int, Start]:
@@ -38,7 +41,12 @@ def starts(job: Mapping[str, Any], runs: Sequence[tuple[float, float, int, int]]
         start.end = end
         start.run += end - begin
         start.cores = cores
-    lost = job["core_seconds_lost"]
+    again = job.get("core_seconds_to_submit_again", 0.0)
+    lost = job["core_seconds_lost"] - again
+    if again and found:
+        end = found[max(found)]
+        end.lost = min(end.run, again / end.cores)
+        end.never = again - end.lost * end.cores
     if lost <= 0:
         return found
     earlier = [start for restart, start in found.items() if restart < job["restarts"]]

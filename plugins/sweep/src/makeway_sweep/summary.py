@@ -16,7 +16,9 @@ SHORT = (
     "median_wait",
     "max_wait",
     "utilisation",
+    "goodput",
     "preemptions",
+    "jobs_ended_by_preemption",
     "core_seconds_lost",
     "jobs_unfinished",
 )
@@ -48,28 +50,27 @@ class Effect:
 def on_front(rows: Sequence[Row]) -> list[Row]:
     """Mark the runs that no other run beats in both mean wait and lost work.
 
-    A run that leaves more jobs unfinished than another has its figures from fewer jobs, so it is not compared.
+    A run that leaves more jobs undone than another, unfinished or ended by preemption, is not compared: its figures are
+    those of fewer jobs, and throwing work away is no merit.
     """
-    fewest = min((row.metrics["jobs_unfinished"] for row in rows), default=0)
-    points = sorted(
-        (row.metrics["mean_wait"], row.metrics["core_seconds_lost"])
-        for row in rows
-        if row.metrics["jobs_unfinished"] == fewest
-    )
+    fewest = min(map(_undone, rows), default=0)
+    points = sorted(map(_point, (row for row in rows if _undone(row) == fewest)))
     front = set()
     least = float("inf")
     for wait, lost in points:
         if lost < least:
             front.add((wait, lost))
             least = lost
-    return [
-        attrs.evolve(
-            row,
-            front=row.metrics["jobs_unfinished"] == fewest
-            and (row.metrics["mean_wait"], row.metrics["core_seconds_lost"]) in front,
-        )
-        for row in rows
-    ]
+    return [attrs.evolve(row, front=_undone(row) == fewest and _point(row) in front) for row in rows]
+
+
+def _undone(row: Row) -> int:
+    undone: int = row.metrics["jobs_unfinished"] + row.metrics.get("jobs_ended_by_preemption", 0)
+    return undone
+
+
+def _point(row: Row) -> tuple[float, float]:
+    return row.metrics["mean_wait"], row.metrics["core_seconds_lost"]
 
 
 def effects(axes: Sequence[Axis], rows: Sequence[Row]) -> list[tuple[Axis, list[Effect]]]:
