@@ -142,8 +142,14 @@ class InvariantError(MakewayError):
     """Report a state that may never happen; a defect of a plugin or of makeway itself."""
 
 
+_LONGEST = 200
+"""Letters of a word for which a close one is looked for: that takes as long as both are."""
+
+
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the closest of `allowed`, or an empty string."""
+    if len(word) > _LONGEST:
+        return ""
     import difflib
 
     close = difflib.get_close_matches(word, sorted(allowed), n=1, cutoff=0.6)

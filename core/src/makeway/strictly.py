@@ -8,6 +8,7 @@ cattrs builds attrs classes out of plain tables. Here its laxness is taken away 
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 import typing
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,8 @@ from makeway.plain import (
 )
 
 T = TypeVar("T")
+MOST_TOLD = 100
+"""Most problems of one input that are told."""
 
 
 def structure(data: Mapping[str, Any], cls: type[T], source: str, path: str = "") -> T:
@@ -51,7 +54,9 @@ def structure(data: Mapping[str, Any], cls: type[T], source: str, path: str = ""
     try:
         return _CONVERTER.structure(data, cls)
     except Exception as error:  # cattrs raises groups of anything
-        problems = list(_problems(error, path, cls))
+        problems = list(itertools.islice(_problems(error, path, cls), MOST_TOLD + 1))
+        if len(problems) > MOST_TOLD:
+            problems[MOST_TOLD] = Problem(path, "and more is wrong")
         raise ConfigError(source, problems) from None
 
 
@@ -107,6 +112,8 @@ def _sequence(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
                 IterableValidationNote(f"at index {at}", at, inner),
             ]
             errors.append(error)
+            if len(errors) > MOST_TOLD:
+                break
     if errors:
         raise IterableValidationError("list", errors, wanted)
     return typing.get_origin(wanted)(built)
@@ -125,9 +132,11 @@ def _mapping(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
         except Exception as error:
             error.__notes__ = [
                 *getattr(error, "__notes__", []),
-                AttributeValidationNote(f"key {key}", str(key), inner),
+                AttributeValidationNote(f"key {key:.60}", f"{key:.60}", inner),
             ]
             errors.append(error)
+            if len(errors) > MOST_TOLD:
+                break
     if errors:
         raise IterableValidationError("table", errors, wanted)
     return built
@@ -157,7 +166,8 @@ def _problems(error: BaseException, path: str, cls: Any) -> Iterator[Problem]:
     elif isinstance(error, ForbiddenExtraKeysError):
         known = [field.name for field in attrs.fields(error.cl) if field.init]
         for key in sorted(error.extra_fields):
-            where = f"{path}.{key}" if path else key
+            short = key if len(key) <= 60 else f"{key[:57]}..."
+            where = f"{path}.{short}" if path else short
             options = f"; allowed: {', '.join(known)}"
             yield Problem(where, f"unknown key{nearest(key, known) or options}")
     elif isinstance(error, KeyError):

@@ -80,7 +80,7 @@ def test_the_description_is_what_is_offered() -> None:
         pytest.param("GET", "/v1/jobs/..%2f..%2fetc%2fpasswd", b"", 404, id="path for a job"),
         pytest.param("GET", "/v1/jobs/..%2f..%2fetc/logs", b"", 404, id="path for a log"),
         pytest.param("GET", "/v1/events?after=soon", b"", 400, id="odd sequence number"),
-        pytest.param("GET", "/v1/history?since=nan", b"", 200, id="NaN"),
+        pytest.param("GET", "/v1/history?since=nan", b"", 400, id="NaN"),
         pytest.param("POST", "/v1/reload", b'{"config": "node = 3"}', 400, id="wrong configuration"),
         pytest.param("DELETE", "/v1/jobs", b"", 405, id="wrong method"),
         pytest.param("GET", "/nowhere", b"", 404, id="wrong path"),

@@ -19,7 +19,6 @@ from makeway_local_world.submission import (
     directory_of,
     load,
     paths,
-    problems,
     store,
 )
 
@@ -129,22 +128,6 @@ def test_paths_are_absolute() -> None:
     names = Names(job_id="7")
     assert paths(PLAIN, names) == ("/home/ann/makeway-7.out",) * 2
     assert paths(attrs.evolve(PLAIN, error="/tmp/e"), names) == ("/home/ann/makeway-7.out", "/tmp/e")
-
-
-def test_problems() -> None:
-    """Whoever takes a submission in hears of all that is wrong with it."""
-    assert problems(PLAIN) == problems(FULL) == []
-    wrong = attrs.evolve(
-        PLAIN, command=(), cwd="here", environment={"A=B": "", "C": "\0"}, limits={"CORE": (1,)}
-    )
-    assert [each.partition(":")[0] for each in problems(wrong)] == [
-        "command",
-        "cwd",
-        "a text with a NUL byte cannot be handed to a program",
-        "environment",
-        "limits.CORE",
-    ]
-    assert problems(attrs.evolve(PLAIN, script="echo"))[0].startswith("script: its first line")
 
 
 def test_the_file_says_its_version(tmp_path: Path) -> None:

@@ -13,68 +13,94 @@ from typing import Any, Literal
 import attrs
 
 from makeway.arrays import TaskArray, parse_array, tasks_of
-from makeway.errors import ConfigError, Problem
+from makeway.errors import Problem
+from makeway.features import unreadable
 from makeway.model import JobSpec, Seconds, UserSignal
+from makeway.plain import shown
+from makeway_local_world.limits import Bytes, Items, Number, Program, Table, Text, limited, problems
 from makeway_local_world.submission import Submission
 
 SOURCE = "submission"
 MOST_TASKS = 10_000
 """Most tasks of an array that are taken at once; each becomes a job."""
+MOST_TOLD = 500
+"""Letters of a command that people are shown."""
+STRING = (128 << 10) - 1
+"""Bytes of the longest argument or variable that Linux hands to a program (execve(2))."""
+MOST_HANDED = 2 << 20
+"""Bytes of a command and its environment together: what Linux hands over under the usual limit of the stack."""
+MOST_AFTER = 1000
+"""Most jobs that one submission waits for."""
+MOST_CONDITIONS = 100_000
+"""Conditions of all tasks of an array together."""
+RESOURCES = ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
+"""Resource limits that are handed over, as sbatch does."""
 CONDITIONS = ("after", "afterany", "afterok", "afternotok")
-KEY, AFTER, ARRAY, HOLD = "key", "after", "array", "hold"
-"""Attributes of a job that the daemon keeps: key of the submission, conditions on others, the array as it was asked
-for, whether it stays held once its conditions are met."""
+KEY, AFTER, HOLD = "key", "after", "hold"
+"""Attributes of a job that the daemon keeps: key of the submission, conditions on others, whether it stays held once
+its conditions are met."""
 _JOB = re.compile(r"[0-9]{1,12}(_[0-9]{1,7})?")
-_KEY_SHAPE = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+_NAME = Text(255)
+_PATH = Text(4096)
+_SHELL = Program(STRING)
+_COUNT = Number(1, 1_000_000)
+_COUNTED = Table(64, Text(255, least=1), Number(0, 10**9))
 
 
 @attrs.frozen(kw_only=True)
 class Request:
     """What was asked for. Times are seconds; `begin` is Unix time."""
 
-    key: str = ""
+    key: str = limited("", Text(200, shape=r"[\x21-\x7e]*", described="printable characters without spaces"))
     """Chosen by the client: the same key never makes a second job. Empty: each request makes one."""
-    name: str = ""
-    partitions: tuple[str, ...] = ()
-    qos: str | None = None
-    account: str | None = None
-    nodes: int = 1
-    tasks: int | None = None
-    cpus_per_task: int = 1
-    memory_mb: int | None = None
-    memory_mb_per_cpu: int | None = None
-    gpus: int = 0
-    gres: Mapping[str, int] = attrs.field(factory=dict)
-    licenses: Mapping[str, int] = attrs.field(factory=dict)
-    features: str = ""
-    exclusive: bool = False
-    time_limit: float | None = None
-    begin: float | None = None
-    hold: bool = False
-    nice: int = 0
-    priority: int | None = None
+    name: str = limited("", _NAME)
+    partitions: tuple[str, ...] = limited((), Items(64, Text(255, least=1), distinct=True))
+    qos: str | None = limited(None, _NAME)
+    account: str | None = limited(None, _NAME)
+    nodes: int = limited(1, _COUNT)
+    tasks: int | None = limited(None, _COUNT)
+    cpus_per_task: int = limited(1, _COUNT)
+    memory_mb: int | None = limited(None, Number(0, 2**40))
+    memory_mb_per_cpu: int | None = limited(None, Number(0, 2**40))
+    gpus: int = limited(0, Number(0, 100_000))
+    gres: Mapping[str, int] = limited(dict, _COUNTED)
+    licenses: Mapping[str, int] = limited(dict, _COUNTED)
+    features: str = limited("", Text(1000))
+    exclusive: bool = limited(False, None)
+    time_limit: float | None = limited(None, Number(1, 1e10))
+    begin: float | None = limited(None, Number(0, 1e11))
+    hold: bool = limited(False, None)
+    nice: int = limited(0, Number(-(2**31), 2**31))
+    priority: int | None = limited(None, Number(0, 2**32 - 1))
     """Operators only."""
-    requeue: bool | None = None
-    signal: str | None = None
+    requeue: bool | None = limited(None, None)
+    signal: str | None = limited(None, Text(32))
     """``[B:]NAME[@SECONDS]``."""
-    dependency: str | None = None
+    dependency: str | None = limited(None, Text(20_000))
     """``afterok:12:13,afterany:14``."""
-    array: str | None = None
+    array: str | None = limited(None, Text(10_000))
     """``0-9%2``."""
-    command: tuple[str, ...] = ()
-    script: str | None = None
-    cwd: str = "/"
-    environment: Mapping[str, str] = attrs.field(factory=dict)
-    input: str | None = None
-    output: str | None = None
-    error: str | None = None
-    open_mode: Literal["truncate", "append"] = "truncate"
-    umask: int = 0o022
-    limits: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
-    process_nice: int = 0
-    notice: str | None = None
-    checkpoint: str | None = None
-    on_end: str | None = None
+    command: tuple[str, ...] = limited((), Items(20_000, Program(STRING)))
+    script: str | None = limited(None, Program(4 << 20))
+    cwd: str = limited("/", Text(4096, shape="/.*", described="an absolute path"))
+    environment: Mapping[str, str] = limited(
+        dict, Table(10_000, Bytes(1000, 1, "[^=]+", "names without '='"), Bytes(STRING))
+    )
+    input: str | None = limited(None, _PATH)
+    output: str | None = limited(None, _PATH)
+    error: str | None = limited(None, _PATH)
+    open_mode: Literal["truncate", "append"] = limited("truncate", None)
+    umask: int = limited(0o022, Number(0, 0o777))
+    limits: Mapping[str, tuple[int, ...]] = limited(
+        dict, Table(32, Text(20), Items(2, Number(-1, 2**63 - 1), least=2), known=RESOURCES)
+    )
+    """Resource limit -> soft and hard value; -1: unlimited."""
+    process_nice: int = limited(0, Number(-20, 19))
+    notice: str | None = limited(None, _SHELL)
+    checkpoint: str | None = limited(None, _SHELL)
+    on_end: str | None = limited(None, _SHELL)
 
 
 @attrs.frozen(kw_only=True)
@@ -100,49 +126,42 @@ class After:
         return ":".join((self.kind, *self.jobs))
 
 
-def check(request: Request) -> list[Problem]:
-    """List what is wrong with a request whatever the cluster."""
-    found: list[Problem] = []
-    for name, least, most in (
-        ("nodes", 1, 1_000_000),
-        ("cpus_per_task", 1, 1_000_000),
-        ("tasks", 1, 1_000_000),
-        ("memory_mb", 0, 2**40),
-        ("memory_mb_per_cpu", 0, 2**40),
-        ("gpus", 0, 100_000),
-        ("nice", -(2**31), 2**31),
-        ("process_nice", -20, 19),
-        ("priority", 0, 2**32 - 1),
-        ("umask", 0, 0o777),
-        ("time_limit", 1, 1e10),
-        ("begin", 0, 1e12),
-    ):
-        value = getattr(request, name)
-        if value is not None and not least <= value <= most:
-            found.append(Problem(name, f"got {value:g}; allowed: {least:g} to {most:g}"))
-    if request.key and not _KEY_SHAPE.fullmatch(request.key):
-        found.append(Problem("key", "allowed: 1 to 200 printable characters without spaces"))
-    if len(request.name) > 255 or not (request.name.isprintable()):
-        found.append(Problem("name", "allowed: at most 255 printable characters"))
+def check(request: Request, *, runs: bool = True) -> list[Problem]:
+    """List what is wrong with a request whatever the cluster.
+
+    :param runs: whether it has to name something to run.
+    """
+    found = problems(request)
     for name, parse in (("signal", parse_signal), ("dependency", parse_after), ("array", _array)):
         text = getattr(request, name)
-        if text is not None:
+        if text is not None and not any(each.where == name for each in found):
             try:
                 parse(text)
             except ValueError as error:
                 found.append(Problem(name, str(error)))
-    for table in ("gres", "licenses"):
-        for key, value in getattr(request, table).items():
-            if value < 0:
-                found.append(Problem(f"{table}.{key}", f"got {value}; allowed: 0 or more"))
+    if request.features and not found and (why := unreadable(request.features)):
+        found.append(Problem("features", why))
+    if found:
+        return found
+    if runs and request.script is None and not request.command:
+        found.append(Problem("command", "nothing to run"))
+    if request.script is not None and not request.script.startswith("#!"):
+        found.append(Problem("script", "its first line must name the interpreter, as in '#!/bin/sh'"))
+    words = [*request.command, *(text for item in request.environment.items() for text in item)]
+    size = sum(len(word.encode("utf-8", "surrogateescape")) + 1 for word in words)
+    if size > MOST_HANDED:
+        found.append(Problem("environment", f"got {size:,} bytes with the command; allowed: {MOST_HANDED:,}"))
+    if request.dependency is not None and request.array is not None:
+        named = sum(len(each.jobs) for each in parse_after(request.dependency))
+        tasks = len(_array(request.array).tasks)
+        if named * tasks > MOST_CONDITIONS:
+            told = f"got {named:,} jobs for each of {tasks:,} tasks; allowed: {MOST_CONDITIONS:,} together"
+            found.append(Problem("dependency", told))
     return found
 
 
 def _array(text: str) -> TaskArray:
-    array = parse_array(text)
-    if len(array.tasks) > MOST_TASKS:
-        raise ValueError(f"got {len(array.tasks):,} tasks; allowed: {MOST_TASKS:,} in one submission")
-    return array
+    return parse_array(text, MOST_TASKS)
 
 
 def parse_signal(text: str) -> tuple[UserSignal, bool]:
@@ -150,13 +169,15 @@ def parse_signal(text: str) -> tuple[UserSignal, bool]:
 
     :raises ValueError: it is something else.
     """
-    match = re.fullmatch(r"(?:([RB]{1,2}):)?(?:SIG)?([A-Z0-9+-]{1,12})(?:@(\d{1,5}))?", text.strip().upper())
+    match = re.fullmatch(
+        r"(?:([RB]{1,2}):)?(?:SIG)?([A-Z0-9+-]{1,12})(?:@([0-9]{1,5}))?", text.strip().upper()
+    )
     if match is None:
-        raise ValueError(f"got {text!r}; allowed: [B:]NAME[@SECONDS], as in B:USR1@300")
+        raise ValueError(f"got {shown(text)}; allowed: [B:]NAME[@SECONDS], as in B:USR1@300")
     import signal as numbers
 
     flags, name, lead = match[1] or "", match[2], float(match[3] or 60)
-    if name.isdigit():
+    if name.isascii() and name.isdigit():
         try:
             name = numbers.Signals(int(name)).name.removeprefix("SIG")
         except ValueError:
@@ -171,32 +192,30 @@ def parse_after(text: str) -> tuple[After, ...]:
 
     :raises ValueError: it is something else.
     """
+    if text.count(",") + text.count(":") > MOST_AFTER:
+        raise ValueError(f"allowed: at most {MOST_AFTER:,} jobs")
     found = []
     for part in text.split(","):
         kind, *jobs = part.strip().split(":")
-        if kind.isdigit():
+        if _JOB.fullmatch(kind):
             kind, jobs = "afterany", [kind, *jobs]
         if kind not in CONDITIONS or not jobs:
             options = ", ".join(f"{each}:ID" for each in CONDITIONS)
-            raise ValueError(f"got {part.strip()!r}; allowed, with commas between them: {options}")
+            raise ValueError(f"got {shown(part.strip())}; allowed, with commas between them: {options}")
         for job in jobs:
             if not _JOB.fullmatch(job):
-                raise ValueError(f"got {job!r} as a job; allowed: an id, as in 12 or 12_3")
+                raise ValueError(f"got {shown(job)} as a job; allowed: an id, as in 12 or 12_3")
         found.append(After(kind, tuple(jobs)))
     return tuple(found)
 
 
 # -------------------------------------------------------------------------------------- jobs
 def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) -> list[JobSpec]:
-    """Return the jobs that a request makes: one, or one for each task of its array.
+    """Return the jobs that a checked request makes: one, or one for each task of its array.
 
     :param now: the instant of the submission on the run's clock.
     :param wall: the same as Unix time.
-    :raises ConfigError: with all that is wrong with the request.
     """
-    problems = check(request)
-    if problems:
-        raise ConfigError(SOURCE, problems)
     afters = () if request.dependency is None else parse_after(request.dependency)
     attributes: dict[str, Any] = {}
     if request.key:
@@ -204,8 +223,6 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
     if afters:
         attributes[AFTER] = [str(each) for each in afters]
         attributes[HOLD] = request.hold
-    if request.array is not None:
-        attributes[ARRAY] = request.array
     signal = None if request.signal is None else parse_signal(request.signal)[0]
     gres = dict(request.gres)
     if request.gpus:
@@ -234,7 +251,7 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
         nice=request.nice,
         requeue=request.requeue,
         signal=signal,
-        command=request.command,
+        command=_told(request.command),
         attributes=attributes,
         wall_submit=wall,
     )
@@ -251,7 +268,20 @@ def _name_of(request: Request) -> str:
     """Return the name of a job that was given none: that of its program, as sbatch and srun do."""
     if request.script is not None:
         return "script"
-    return request.command[0].rpartition("/")[2][:255] if request.command else ""
+    name = request.command[0].rpartition("/")[2][:60] if request.command else ""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def _told(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return as much of a command as people are shown; what is run is stored once, with the submission."""
+    told: list[str] = []
+    left = MOST_TOLD
+    for word in command:
+        if left <= 0:
+            break
+        told.append(word[:left])
+        left -= len(word) + 1
+    return tuple(told)
 
 
 def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) -> Submission:
@@ -294,7 +324,6 @@ def conditions(spec: JobSpec) -> Iterator[After]:
 
 __all__ = [
     "AFTER",
-    "ARRAY",
     "HOLD",
     "KEY",
     "MOST_TASKS",

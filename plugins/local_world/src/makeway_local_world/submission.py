@@ -141,28 +141,6 @@ def paths(submission: Submission, names: Names) -> tuple[str, str]:
     return out, err
 
 
-def problems(submission: Submission) -> list[str]:
-    """List what is wrong with a submission, for whoever takes it in; empty: it can be stored."""
-    found = []
-    if submission.script is None and not submission.command:
-        found.append("command: nothing to run")
-    if submission.script is not None and not submission.script.startswith("#!"):
-        found.append("script: its first line must name the interpreter, as in '#!/bin/sh'")
-    if not submission.cwd.startswith("/"):
-        found.append(f"cwd: got {submission.cwd!r}; allowed: an absolute path")
-    texts = [*submission.command, submission.cwd, submission.output, submission.error or ""]
-    texts += [text for item in submission.environment.items() for text in item]
-    if any("\0" in text for text in texts):
-        found.append("a text with a NUL byte cannot be handed to a program")
-    for name in submission.environment:
-        if not name or "=" in name:
-            found.append(f"environment: got {name!r}; allowed: names without '='")
-    for name, values in submission.limits.items():
-        if len(values) != 2 or min(values) < -1:
-            found.append(f"limits.{name}: got {values!r}; allowed: soft and hard value, -1 for unlimited")
-    return found
-
-
 # ------------------------------------------------------------------------------------- storing
 def file_name(job_id: str) -> str:
     """Return a job id as the name of a file: no slash, no leading dot, readable."""
@@ -241,6 +219,5 @@ __all__ = [
     "file_name",
     "load",
     "paths",
-    "problems",
     "store",
 ]

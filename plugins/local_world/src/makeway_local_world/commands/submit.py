@@ -21,7 +21,7 @@ from makeway_app.cli.terminal import note
 from makeway_local_world.commands import options, scripts
 from makeway_local_world.commands.client import Absent, Daemon
 from makeway_local_world.commands.output import ended, exit_status
-from makeway_local_world.requests import Request
+from makeway_local_world.requests import RESOURCES, Request
 
 _COMMAND = "makeway.command"
 AGAIN = 5.0
@@ -84,7 +84,7 @@ def instant(text: str, now: float) -> float:
 
 
 def _names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
-    return tuple(part for part in (value or "").split(",") if part)
+    return tuple(dict.fromkeys(part for part in (value or "").split(",") if part))
 
 
 def _counted(ctx: click.Context, param: click.Parameter, value: str | None) -> Mapping[str, int]:
@@ -102,11 +102,7 @@ def _counted(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     return found
 
 
-_LIMITS = {
-    name: getattr(resource, f"RLIMIT_{name}")
-    for name in ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
-}
-"""Resource limits that sbatch hands over, too."""
+_LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in RESOURCES}
 
 
 def _limits(ctx: click.Context, param: click.Parameter, text: str) -> dict[str, tuple[int, int]]:

@@ -7,17 +7,26 @@ openapi.json, beside this module, describes the routes.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from aiohttp import web
 
 from makeway.errors import ConfigError, JournalError, MakewayError, PluginError, PolicyError
-from makeway.settings import structure
+from makeway_local_world.daemon import bodies
+from makeway_local_world.daemon.bodies import (
+    LARGEST,
+    DrainBody,
+    HistoryQuery,
+    OrderBody,
+    PageBody,
+    QueueQuery,
+    ReloadBody,
+    WaitQuery,
+)
 from makeway_local_world.daemon.desk import Unwritten
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.outlook import Outlook
@@ -25,16 +34,14 @@ from makeway_local_world.daemon.people import Forbidden
 from makeway_local_world.daemon.service import Caller, Full, NoJob, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.stream import events
-from makeway_local_world.daemon.verbs import forbid, order_of
+from makeway_local_world.daemon.verbs import Order, forbid
 from makeway_local_world.places import peer
-from makeway_local_world.requests import SOURCE, Request
 from makeway_local_world.submission import SubmissionError
 
-LARGEST = 16 << 20
-"""Bytes of the largest request: a script, and an environment."""
 LONGEST_POLL = 55.0
 """Seconds after which a request that waits for a job is answered, to be asked again."""
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
+T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CALLER = "caller"
 TROUBLE = "Makeway-Trouble"
@@ -111,18 +118,9 @@ def failure(status: int, text: str, **more: Any) -> web.Response:
     return web.json_response({"error": text, **more}, status=status)
 
 
-async def body_of(request: web.Request) -> dict[str, Any]:
-    """Return the object that a request carries.
-
-    :raises ValueError: it carries none.
-    """
-    try:
-        found = json.loads(await request.text() or "{}")
-    except (ValueError, RecursionError):
-        raise ValueError("the request is not valid JSON") from None
-    if not isinstance(found, dict):
-        raise ValueError("the request is no JSON object")
-    return found
+def query_of(request: web.Request, cls: type[T]) -> T:
+    """Return what the query of a request asks for."""
+    return bodies.query_of(request.query.items(), cls)
 
 
 # -------------------------------------------------------------------------------- handlers
@@ -133,14 +131,14 @@ async def about(request: web.Request) -> web.Response:
 
 async def queue(request: web.Request) -> web.Response:
     """List the jobs that have not ended."""
-    found = await request.app[SERVICE].queue(caller_of(request), request.query.get("user"))
+    found = await request.app[SERVICE].queue(caller_of(request), query_of(request, QueueQuery).user)
     return web.json_response(found)
 
 
 async def submit(request: web.Request) -> web.Response:
     """Submit a job; the same key makes no second one."""
     _must_control(request)
-    wanted = structure(await body_of(request), Request, SOURCE)
+    wanted = bodies.request_of(await request.read())
     taken = await request.app[SERVICE].submit(caller_of(request), wanted)
     return web.json_response(taken.as_dict(), status=200 if taken.repeated else 201)
 
@@ -154,9 +152,16 @@ async def job(request: web.Request) -> web.Response:
 async def order(request: web.Request) -> web.Response:
     """Have something done to jobs: cancel, suspend, hold and so on."""
     _must_control(request)
-    return web.json_response(
-        await request.app[SERVICE].order(caller_of(request), order_of(await body_of(request)))
+    wanted = bodies.body_of(await request.read(), OrderBody)
+    given = Order(
+        verb=wanted.verb,
+        jobs=wanted.jobs,
+        user=wanted.user,
+        everything=wanted.all,
+        value=wanted.value,
+        changes=tuple(wanted.changes.items()),
     )
+    return web.json_response(await request.app[SERVICE].order(caller_of(request), given))
 
 
 async def wait(request: web.Request) -> web.Response:
@@ -164,7 +169,7 @@ async def wait(request: web.Request) -> web.Response:
     service, steps = request.app[SERVICE], request.app[STEPS]
     caller, job_id = caller_of(request), request.match_info["id"]
     loop = asyncio.get_running_loop()
-    until = loop.time() + min(LONGEST_POLL, max(0.0, float(request.query.get("longest", LONGEST_POLL))))
+    until = loop.time() + min(LONGEST_POLL, query_of(request, WaitQuery).longest)
     while True:
         names = await service.tasks(job_id)
         states = [await service.elsewhere(service.past.ended_as, name) for name in names]
@@ -185,7 +190,7 @@ async def why(request: web.Request) -> web.Response:
 
 async def whom(request: web.Request) -> web.Response:
     """Say whom a job would displace now, without submitting it."""
-    wanted = structure(await body_of(request), Request, SOURCE)
+    wanted = bodies.request_of(await request.read(), runs=False)
     return web.json_response(await Outlook(request.app[SERVICE]).whom(caller_of(request), wanted))
 
 
@@ -202,10 +207,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
 async def drain(request: web.Request) -> web.Response:
     """Start nothing any more; for operators."""
     _operators(request, "drain the machine")
-    body = await body_of(request)
-    return web.json_response(
-        await request.app[SERVICE].drain(caller_of(request), str(body.get("reason", ""))[:500])
-    )
+    body = bodies.body_of(await request.read(), DrainBody)
+    return web.json_response(await request.app[SERVICE].drain(caller_of(request), body.reason))
 
 
 async def undrain(request: web.Request) -> web.Response:
@@ -216,25 +219,18 @@ async def undrain(request: web.Request) -> web.Response:
 
 async def history(request: web.Request) -> web.Response:
     """List jobs that have ended."""
-    query = request.query
-    return web.json_response(
-        await request.app[SERVICE].history(
-            caller_of(request),
-            float(query.get("since", 0)),
-            float(query.get("until", 1e12)),
-            query.get("user"),
-            max(1, min(1_000_000, int(query.get("limit", 1000)))),
-        )
+    query = query_of(request, HistoryQuery)
+    found = await request.app[SERVICE].history(
+        caller_of(request), query.since, query.until, query.user, query.limit
     )
+    return web.json_response(found)
 
 
 async def reload(request: web.Request) -> web.Response:
     """Go on under another configuration; for operators."""
     _operators(request, "change the configuration")
-    body = await body_of(request)
-    return web.json_response(
-        await request.app[SERVICE].reload(str(body.get("config", "")), str(body.get("source", "reload")))
-    )
+    body = bodies.body_of(await request.read(), ReloadBody)
+    return web.json_response(await request.app[SERVICE].reload(body.config, body.source))
 
 
 async def down(request: web.Request) -> web.Response:
@@ -247,15 +243,12 @@ async def down(request: web.Request) -> web.Response:
 
 async def pages(request: web.Request) -> web.Response:
     """Make an address of the page for a browser; it works once."""
-    body = await body_of(request)
-    port = body.get("port", 0)
-    if not isinstance(port, int) or not 0 <= port <= 65535:
-        raise ValueError(f"port: got {port!r}; allowed: 0 to 65535")
+    body = bodies.body_of(await request.read(), PageBody)
     opener = request.app[OPENER]
     try:
-        url = await opener(caller_of(request), control=body.get("control") is True, port=port)
+        url = await opener(caller_of(request), control=body.control, port=body.port)
     except OSError as error:
-        raise Refusal(f"port {port}: {error.strerror}") from None
+        raise Refusal(f"port {body.port}: {error.strerror}") from None
     return web.json_response({"url": url})
 
 
@@ -320,7 +313,6 @@ def application(
 
 __all__ = [
     "CALLER",
-    "LARGEST",
     "READING",
     "ROUTES",
     "SERVICE",

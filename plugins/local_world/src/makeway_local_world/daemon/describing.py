@@ -13,54 +13,34 @@ from typing import Any
 import attrs
 
 from makeway_local_world.daemon.app import ROUTES, pages
-from makeway_local_world.daemon.verbs import VERBS
+from makeway_local_world.daemon.bodies import (
+    DrainBody,
+    EventsQuery,
+    HistoryQuery,
+    OrderBody,
+    PageBody,
+    QueueQuery,
+    ReloadBody,
+    WaitQuery,
+)
+from makeway_local_world.limits import ABOUT, LIMIT
 from makeway_local_world.requests import Request
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
-_QUERY: Mapping[str, tuple[tuple[str, str, str], ...]] = {
-    "/v1/jobs": (("user", "string", "Only jobs of this user."),),
-    "/v1/jobs/{id}/wait": (("longest", "number", "Seconds after which it is answered anyway; at most 55."),),
-    "/v1/events": (
-        (
-            "after",
-            "integer",
-            "Begin after this step; else with what happens from now on. Last-Event-ID comes before it.",
-        ),
-        ("follow", "integer", "0: end with what has happened so far."),
-    ),
-    "/v1/history": (
-        ("since", "number", "Unix time."),
-        ("until", "number", "Unix time."),
-        ("user", "string", "Only jobs of this user."),
-        ("limit", "integer", "Only the last so many."),
-    ),
-}
 _OBJECT = {"type": "object"}
-_BODIES: Mapping[str, Mapping[str, Any]] = {
-    "/v1/jobs": {"$ref": "#/components/schemas/Request"},
-    "/v1/whom": {"$ref": "#/components/schemas/Request"},
-    "/v1/commands": {
-        "type": "object",
-        "required": ["verb"],
-        "properties": {
-            "verb": {"type": "string", "enum": list(VERBS)},
-            "jobs": {"type": "array", "items": {"type": "string"}},
-            "user": {"type": ["string", "null"], "description": "All jobs of this user."},
-            "all": {"type": "boolean", "description": "All jobs that the caller may change."},
-            "value": {"type": "string", "description": "With signal: its name."},
-            "changes": {"type": "object", "description": "With update: nice, priority, time (seconds)."},
-        },
-    },
-    "/v1/drain": {"type": "object", "properties": {"reason": {"type": "string"}}},
-    "/v1/reload": {
-        "type": "object",
-        "required": ["config"],
-        "properties": {"config": {"type": "string", "description": "TOML"}, "source": {"type": "string"}},
-    },
-    "/v1/web": {
-        "type": "object",
-        "properties": {"control": {"type": "boolean"}, "port": {"type": "integer"}},
-    },
+_QUERIES: Mapping[str, type[Any]] = {
+    "/v1/jobs": QueueQuery,
+    "/v1/jobs/{id}/wait": WaitQuery,
+    "/v1/events": EventsQuery,
+    "/v1/history": HistoryQuery,
+}
+_BODIES: Mapping[str, type[Any]] = {
+    "/v1/jobs": Request,
+    "/v1/whom": Request,
+    "/v1/commands": OrderBody,
+    "/v1/drain": DrainBody,
+    "/v1/reload": ReloadBody,
+    "/v1/web": PageBody,
 }
 _STATUSES = {
     "400": "wrong request",
@@ -68,6 +48,7 @@ _STATUSES = {
     "404": "no such job",
     "409": "refused, with the reason",
     "413": "too large",
+    "429": "too many requests of one user: ask again after Retry-After seconds",
     "507": "nothing can be stored now",
 }
 
@@ -86,7 +67,10 @@ def describe() -> dict[str, Any]:
         },
         "servers": [{"url": "http://localhost", "description": "the unix socket; any host name will do"}],
         "paths": paths,
-        "components": {"schemas": {"Request": _schema(Request), "Error": _ERROR}},
+        "components": {
+            "schemas": {cls.__name__: _schema(cls) for cls in dict.fromkeys(_BODIES.values())}
+            | {"Error": _ERROR}
+        },
     }
 
 
@@ -99,10 +83,10 @@ def _operation(method: str, path: str, handler: Any) -> dict[str, Any]:
         {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
         for _ in re.findall(r"\{id\}", path)
     ]
-    if method == "GET":
+    if method == "GET" and path in _QUERIES:
         parameters += [
-            {"name": name, "in": "query", "schema": {"type": kind}, "description": text}
-            for name, kind, text in _QUERY.get(path, ())
+            {"name": name, "in": "query", "schema": schema, "description": schema.pop("description")}
+            for name, schema in _schema(_QUERIES[path])["properties"].items()
         ]
     kind = "text/event-stream" if path == "/v1/events" else "application/json"
     good = "201" if (method, path) == ("POST", "/v1/jobs") else "200"
@@ -115,7 +99,11 @@ def _operation(method: str, path: str, handler: Any) -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     found["responses"] |= {code: {"description": text, "content": error} for code, text in _STATUSES.items()}
     if method == "POST" and path in _BODIES:
-        found["requestBody"] = {"content": {"application/json": {"schema": _BODIES[path]}}}
+        found["requestBody"] = {
+            "content": {
+                "application/json": {"schema": {"$ref": f"#/components/schemas/{_BODIES[path].__name__}"}}
+            }
+        }
     return found
 
 
@@ -124,8 +112,26 @@ def _schema(cls: type[Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {field.name: _type(hints[field.name]) for field in attrs.fields(cls)},
+        "properties": {field.name: _field(hints[field.name], field) for field in attrs.fields(cls)},
     }
+
+
+def _field(hint: Any, field: Any) -> dict[str, Any]:
+    limit, about = field.metadata[LIMIT], field.metadata[ABOUT]
+    found = _joined(_type(hint), {} if limit is None else limit.schema())
+    return {**found, "description": about} if about else found
+
+
+def _joined(first: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Join what the type says of a field and what its limit says."""
+    joined = dict(first)
+    for key, value in more.items():
+        before = joined.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            joined[key] = _joined(before, value)
+        else:
+            joined[key] = value
+    return joined
 
 
 def _type(hint: Any) -> dict[str, Any]:

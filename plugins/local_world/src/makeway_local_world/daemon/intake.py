@@ -16,13 +16,13 @@ from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.errors import MakewayError
 from makeway.model import JobSpec
 from makeway.worlds.events import Submitted
 from makeway_local_world import submission
 from makeway_local_world.daemon.desk import Desk, Unwritten
 from makeway_local_world.daemon.past import Past
-from makeway_local_world.requests import SOURCE, Request, Who, specs, submission_of
+from makeway_local_world.requests import Request, Who, specs, submission_of
 from makeway_local_world.submission import Submission
 
 BLOCK = 100
@@ -153,9 +153,6 @@ class Intake:
             request = attrs.evolve(request, partitions=(default.name,))
         # The id comes last, so that a request that is wrong uses none up.
         made = specs(request, who, "0", now, wall)
-        wrong = submission.problems(submission_of(request, who, made[0], requeues))
-        if wrong:
-            raise ConfigError(SOURCE, [Problem("", text) for text in wrong])
         job_id = self._numbers.take()
         made = [_renamed(spec, job_id) for spec in made]
         stored = [

@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from makeway_local_world.daemon.bodies import EventsQuery, query_of
 from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.steps import Steps
 
@@ -23,9 +24,12 @@ BEAT = 15.0
 
 async def events(request: web.Request, service: Service, steps: Steps, caller: Caller) -> web.StreamResponse:
     """Answer with steps and their lines of the record, from a step on, until the client goes."""
-    given = request.headers.get("Last-Event-ID") or request.query.get("after")
-    last = int(given) if given is not None else service.desk.step
-    follow = request.query.get("follow", "1") != "0"
+    query = dict(request.query.items())
+    if request.headers.get("Last-Event-ID"):
+        query["after"] = request.headers["Last-Event-ID"]
+    asked = query_of(query.items(), EventsQuery)
+    given, follow = asked.after, bool(asked.follow)
+    last = given if given is not None else service.desk.step
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )

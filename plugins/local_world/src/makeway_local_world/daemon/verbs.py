@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from makeway_local_world.requests import parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 VERBS = (*PLAIN, "signal", "top", "update")
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
 UPDATES = ("nice", "partition", "priority", "qos", "time")
 
 
@@ -198,13 +200,15 @@ class Verbs:
                 commands.append(Command("priority", job.id, None, value))
             else:
                 word = {"time": "time_limit"}.get(what, what)
+                if what == "partition":
+                    value = ",".join(dict.fromkeys(value.split(",")))
                 commands.append(Command("change", job.id, user, f"{word}={value}"))
         return commands
 
 
 def _beyond(job: Job, what: str, value: str) -> str:
     """Return why a plain user may not make a change: it would put the job before others; empty: he may."""
-    number = int(value) if value.lstrip("-").isdigit() else None
+    number = int(value) if _NUMBER.fullmatch(value) else None
     if number is None:
         return ""  # the engine says what is wrong with it
     if what == "priority" and number > job.priority:
@@ -225,34 +229,4 @@ def forbid(rules: Rules, uid: int, what: str) -> None:
         raise Forbidden(f"only root, the daemon's user and operators may {what}")
 
 
-def order_of(body: Any) -> Order:
-    """Read an order from JSON.
-
-    :raises ValueError: it is none.
-    """
-    if not isinstance(body, dict):
-        raise ValueError("allowed: an object")
-    jobs, changes = body.get("jobs", []), body.get("changes", {})
-    texts: Sequence[object] = [
-        body.get("verb", ""),
-        body.get("value", ""),
-        *(jobs if isinstance(jobs, list) else [0]),
-    ]
-    if not all(isinstance(each, str) for each in texts) or not isinstance(changes, dict):
-        raise ValueError(
-            "allowed: verb, jobs, user, all, value, changes; all of them text but jobs and changes"
-        )
-    user = body.get("user")
-    if user is not None and not isinstance(user, str):
-        raise ValueError("user: allowed: text")
-    return Order(
-        verb=body.get("verb", ""),
-        jobs=tuple(jobs),
-        user=user,
-        everything=body.get("all") is True,
-        value=body.get("value", ""),
-        changes=tuple((str(key), str(value)) for key, value in changes.items()),
-    )
-
-
-__all__ = ["UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs", "forbid", "order_of"]
+__all__ = ["UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs", "forbid"]

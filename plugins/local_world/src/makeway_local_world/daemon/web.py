@@ -21,7 +21,6 @@ from aiohttp import web
 
 from makeway_local_world.daemon.app import (
     CALLER,
-    LARGEST,
     READING,
     ROUTES,
     SERVICE,
@@ -30,6 +29,7 @@ from makeway_local_world.daemon.app import (
     failure,
     told,
 )
+from makeway_local_world.daemon.bodies import LARGEST
 from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_report.parts import PICTURE, STYLE, joined
@@ -138,7 +138,7 @@ class Pages:
 
     def _admit(self, token: str) -> web.Response:
         """Take a token, once, and give a cookie for it."""
-        known = next((each for each in self._tokens if hmac.compare_digest(each, token)), None)
+        known = next((each for each in self._tokens if hmac.compare_digest(each.encode(), _raw(token))), None)
         found = self._tokens.pop(known) if known is not None else None
         if found is None or found.until < time.time():
             return failure(401, "this address was used before, or is too old; ask for another: makeway web")
@@ -149,6 +149,10 @@ class Pages:
             COOKIE, cookie, httponly=True, samesite="Strict", path="/", max_age=int(COOKIE_LASTS)
         )
         return response
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _shielded(response: web.StreamResponse) -> web.StreamResponse:
