@@ -46,6 +46,8 @@ class ForeignConfig:
     """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""
     warnings: tuple[str, ...] = ()
     """One line each."""
+    guesses: tuple[str, ...] = ()
+    """Warnings about nodes that the files do not describe in full; not said where ``--nodes`` does."""
     refused: tuple[str, ...] = ()
     """What the scheduler would not start with, though a replay can do with it; an error for ``check --strict``."""
     matters: tuple[str, ...] = ()

@@ -36,6 +36,8 @@ reader          lsb.queues and the files beside it (9)
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,6 +58,7 @@ from makeway.model import (
     Gang,
     Grouping,
     Job,
+    NodeSets,
     Plan,
     PreemptMode,
     Seconds,
@@ -127,6 +130,15 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
     if site.paces:
         closed |= pacing.closed(site, job, view)
     return closed | reserve.kept_from(job, before, view, now) if site.anybody_reserves else closed
+
+
+@hookimpl
+def makeway_node_sets(job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
+    """Place jobs on the hosts that HOSTS of their queue prefers, on others only with them (9.3)."""
+    levels = site_of(view).queue_of(job).preferred
+    if not levels:
+        return None
+    return NodeSets(sets=(*(nodes & bits for bits in itertools.accumulate(levels, operator.or_)), nodes))
 
 
 @hookimpl

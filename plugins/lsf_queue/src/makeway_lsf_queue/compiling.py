@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.errors import ConfigError, Problem
 from makeway.model import Cluster, ClusterView, Partition, Seconds
 from makeway_lsf_queue import values
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
+from makeway_lsf_queue.groups import preferred
 from makeway_lsf_queue.limits import MEMORY
 from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
 from makeway_lsf_queue.relation import targets_of
@@ -83,7 +86,7 @@ def build_site(cluster: Cluster, settings: Settings) -> Site:
     reader = _Reader()
     oddities: list[Problem] = []
     params, where = settings.params, f'policy.settings."{NAME}".params'
-    queues = {part.name: _queue(part, settings, reader, oddities) for part in cluster.partitions}
+    queues = {part.name: _queue(part, cluster, settings, reader, oddities) for part in cluster.partitions}
     applications = {
         name: _application(table, f'policy.settings."{NAME}".applications.{name}', reader)
         for name, table in settings.applications.items()
@@ -201,7 +204,9 @@ def _application(table: Mapping[str, Any], where: str, reader: _Reader) -> Appli
     )
 
 
-def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[Problem]) -> Queue:
+def _queue(
+    part: Partition, cluster: Cluster, settings: Settings, reader: _Reader, oddities: list[Problem]
+) -> Queue:
     said, where = part.attributes, f"partition[{part.index}].attributes"
     none: Any = None
     line = reader.get(said, "PREEMPTION", where, preemption_line, PreemptionLine())
@@ -234,6 +239,7 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         checkpointable=bool(said.get("CHKPNT")),
         mig=reader.get(said, "MIG", where, values.minutes, none),
         users=str(said.get("USERS", "")),
+        preferred=_preferred(str(said.get("HOSTS", "")), cluster, settings),
         accept_interval=reader.get(said, "JOB_ACCEPT_INTERVAL", where, values.integer, none),
         exclusive=reader.get(said, "EXCLUSIVE", where, _exclusive, False),
         ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),
@@ -242,6 +248,12 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         host_limit=reader.get(said, "HJOB_LIMIT", where, values.integer, none),
         processor_limit=reader.get(said, "PJOB_LIMIT", where, values.decimal, none),
     )
+
+
+def _preferred(text: str, cluster: Cluster, settings: Settings) -> tuple[NodeBits, ...]:
+    index = {node.name: node.index for node in cluster.nodes}
+    levels = preferred(text, settings.host_groups, list(index))
+    return tuple(bitmap.of([index[host] for host in level if host in index]) for level in levels)
 
 
 def _exclusive(text: str) -> bool:

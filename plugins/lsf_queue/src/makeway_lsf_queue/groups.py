@@ -80,6 +80,28 @@ def hosts_in(text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequen
     return [name for name in listed if name not in left_out]
 
 
+def preferred(
+    text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequence[str]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the hosts of a list by preference, the largest number after ``+`` first; empty: it states none.
+
+    A word without a number has 0. Hosts that are named count by their name, all others by ``all`` or ``others``.
+    """
+    words = text.replace("(", " ").replace(")", " ").split()
+    if not any("+" in word for word in words):
+        return ()
+    own = [word for word in words if not word.startswith("~")]
+    own.sort(key=lambda word: word.partition("+")[0] in ("all", "others"))
+    level: dict[str, int] = {}
+    for word in own:
+        number = word.partition("+")[2]
+        for host in hosts_in(word, groups, everybody):
+            level.setdefault(host, int(number) if number.isdecimal() else 0)
+    kept = [host for host in hosts_in(text, groups, everybody) if host in level]
+    numbers = sorted({level[host] for host in kept}, reverse=True)
+    return tuple(tuple(host for host in kept if level[host] == number) for number in numbers)
+
+
 def _members(group: str, groups: Mapping[str, tuple[str, ...]], seen: frozenset[str]) -> frozenset[str]:
     if group in seen:
         return frozenset()  # a group inside itself

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from makeway.bitmap import NodeBits
 from makeway.errors import Problem
 from makeway.model import Cluster, Job, Partition, Seconds
 from makeway_lsf_queue.controls import Manner
@@ -74,6 +75,8 @@ class Queue:
     ignores_sla: bool = False
     users: str = ""
     """USERS; empty: everybody."""
+    preferred: tuple[NodeBits, ...] = ()
+    """Its hosts by the preference that HOSTS states, best first; empty: it states none (9.3)."""
     job_limit: int | None = None
     user_limit: int | None = None
     host_limit: int | None = None

@@ -173,7 +173,7 @@ class Survey:
         self.listed: dict[NodeBits, list[int]] = {}
         """Hosts one by one; likewise."""
         self._suspended_on: dict[NodeBits, Sequence[Job]] = {}
-        self._ranks: dict[NodeBits, Mapping[int, int]] = {}
+        self._ranks: dict[tuple[NodeBits, tuple[NodeBits, ...]], Mapping[int, int]] = {}
         self.exclusive: NodeBits = 0
         """Hosts of exclusive jobs."""
         self.stopped_first: dict[str, NodeBits] = {}
@@ -304,24 +304,25 @@ class Survey:
                 busy[name] = busy[name] | mine if name in busy else mine
         return busy
 
-    def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:
-        """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""
-        known = self._ranks.get(hosts)
+    def host_ranks(self, hosts: NodeBits, preferred: tuple[NodeBits, ...] = ()) -> Mapping[int, int]:
+        """Return host -> place in the order in which hosts are considered: preferred, then least loaded (3.3)."""
+        known = self._ranks.get((hosts, preferred))
         if known is None:
-            known = self._ranks[hosts] = self._ranked(hosts)
+            known = self._ranks[hosts, preferred] = self._ranked(hosts, preferred)
         return known
 
-    def _ranked(self, hosts: NodeBits) -> Mapping[int, int]:
+    def _ranked(self, hosts: NodeBits, preferred: tuple[NodeBits, ...]) -> Mapping[int, int]:
         nodes = self.used.nodes
         order = self.site.settings.host_order
         usable = [node.index for node in nodes if hosts >> node.index & 1]
-        if order == "config":
-            return {index: at for at, index in enumerate(usable)}
+        level = {index: at for at, bits in enumerate(preferred) for index in bitmap.indices(bits)}
 
-        def load(index: int) -> tuple[float, float, int]:
-            node = nodes[index]
+        def load(index: int) -> tuple[int, float, float, int]:
+            node, place = nodes[index], level.get(index, len(preferred))
+            if order == "config":
+                return (place, 0.0, 0.0, index)
             share = self.used.running(index) / max(1, node.cpus)
-            return (node.load if order == "load" else 0.0, share, index)
+            return (place, node.load if order == "load" else 0.0, share, index)
 
         return {index: at for at, index in enumerate(sorted(usable, key=load))}
 

@@ -308,7 +308,8 @@ def _key(
     site = survey.site
     by_preference = site.queue_of(preemptor).line.has_preferences
     by_run_time = "LEAST_RUN_TIME" in site.preempt_for
-    ranks = {} if by_run_time else survey.host_ranks(preemptor.partition.nodes)
+    preferred = site.queue_of(preemptor).preferred
+    ranks = {} if by_run_time else survey.host_ranks(preemptor.partition.nodes, preferred)
     youngest = -1 if site.settings.ties == "youngest" else 1
     by_queue = by_preference or site.settings.same_host == "priority"
 

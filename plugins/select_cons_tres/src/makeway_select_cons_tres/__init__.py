@@ -44,7 +44,7 @@ from makeway import licences
 from makeway.hookspecs import about, by_request, hookimpl, of_selector
 from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
 from makeway_select_cons_tres.attempt import ConsAttempt
-from makeway_select_cons_tres.search import search
+from makeway_select_cons_tres.search import search, why_nobody
 from makeway_select_cons_tres.selector import ConsSelector
 
 __makeway_vendor__ = "slurm"
@@ -66,7 +66,9 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocke
 
 @hookimpl
 @of_selector
-def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked | None:
     """Search as select/cons_tres does, if it was this selector that began the attempt."""
     del view
-    return search(attempt, candidates) if isinstance(attempt, ConsAttempt) else None
+    if not isinstance(attempt, ConsAttempt):
+        return None
+    return search(attempt, candidates) or Blocked(detail=why_nobody(attempt, candidates))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from makeway.features import Alternatives
-from makeway.model import Candidates, Choice, Job, PreemptMode
+from makeway.model import Candidates, Choice, Job, PreemptMode, Sharing
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.attempt import ConsAttempt
@@ -48,6 +48,21 @@ def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
         if answer is not None:
             return answer
     return None
+
+
+def why_nobody(attempt: ConsAttempt, candidates: Candidates) -> str:
+    """Say what setting keeps jobs from being suspended where a search chose nobody; empty: none does (5.2.5)."""
+    modes, partition = candidates.modes, attempt.job.partition
+    shares = partition.oversubscribe
+    if (
+        not (attempt.known.mode.qos and modes and modes[0] is PreemptMode.SUSPEND)
+        or shares.sharing is Sharing.FORCE
+    ):
+        return ""
+    return (
+        f"OverSubscribe={shares} of partition {partition.name}: "
+        "by QOS jobs are suspended only where it is FORCE, as FORCE:1"
+    )
 
 
 class _Search:

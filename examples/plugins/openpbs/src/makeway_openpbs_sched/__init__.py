@@ -109,8 +109,8 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> dict[
 
 @hookimpl
 def makeway_closed_nodes(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
-    """Keep vnodes for preempted jobs in the calendar, and for whom others are leaving."""
-    return calendar.closed(job, view, now, site_of(view)) | calendar.awaited(job, view)
+    """Keep vnodes for preempted jobs in the calendar."""
+    return calendar.closed(job, view, now, site_of(view))
 
 
 @hookimpl
@@ -125,7 +125,7 @@ def makeway_preempt_candidates(preemptor: Job, view: ClusterView, now: Seconds) 
 @hookimpl
 def makeway_search(
     attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds
-) -> Choice | None:
+) -> Choice | Blocked:
     """Take, cull by what blocks, let off from the back."""
     return search(attempt, candidates, view, now, site_of(view))
 

@@ -82,7 +82,7 @@ def can_resume(job: Job, view: ClusterView, now: Seconds, site: Site) -> bool:
         return False
     if any(limits_hit(job, usage_of(site, view), site)):
         return False
-    if job.nodes & (calendar.closed(job, view, now, site) | calendar.awaited(job, view)):
+    if job.nodes & calendar.closed(job, view, now, site):
         return False
     room = Room(view.cluster, site.settings.restrict_res_to_release_on_suspend, view.active)
     return room.could_resume(job, view.up & ~view.completing)

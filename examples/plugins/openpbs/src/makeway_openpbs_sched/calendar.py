@@ -173,14 +173,3 @@ class _Plan:
         for name, each in asked.per_vnode.items():
             most[name] = most.get(name, 0.0) + each
         return most
-
-
-def awaited(job: Job, view: ClusterView) -> NodeBits:
-    """Return the vnodes that victims are leaving for another job; the scheduler waits for them, and so do all."""
-    found = 0
-    if not view.completing:
-        return found
-    for other in view.pending:
-        if other.id != job.id and other.asked_nodes & view.completing:
-            found |= other.asked_nodes
-    return found

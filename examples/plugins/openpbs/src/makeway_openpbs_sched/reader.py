@@ -236,8 +236,19 @@ def _read_sched(command: Command, draft: _Draft) -> None:
         _whole(value, name, place, draft)
     elif name in ("preempt_targets_enable", "sched_preempt_enforce_resumption"):
         draft.take(name, _truth(value, name, place, draft), place)
+    elif name == "scheduler_iteration":
+        _seconds(command, draft)
     else:
         _not_modelled(name, draft)
+
+
+def _seconds(command: Command, draft: _Draft) -> None:
+    seconds = duration(command.value)
+    if seconds:
+        draft.take(command.attribute, seconds, command.place)
+    else:
+        text = f"{command.attribute}: got {command.value!r}; allowed: seconds, or HH:MM:SS"
+        draft.wrong(command.place, text)
 
 
 def _not_modelled(name: str, draft: _Draft) -> None:
@@ -259,6 +270,8 @@ def _read_server(command: Command, draft: _Draft) -> None:
         draft.take(name, list(dict.fromkeys(known)), place)
     elif name == "backfill_depth":
         _whole(command.value, name, place, draft)
+    elif name == "scheduler_iteration":
+        _seconds(command, draft)
     elif name == "default_queue":
         draft.server[name] = command.value
     elif is_limit(name) or name.startswith(("resources_available.", "resources_default.preempt_targets")):
@@ -391,7 +404,7 @@ def _tables(draft: _Draft) -> dict[str, Any]:
             "preempt_mode": ["suspend"],
             "settings": {NAME: settings},
         },
-        "scheduler": {"type": scheduler, "clockwork": {"preset": "ideal", "keep_freed": False}},
+        "scheduler": {"type": scheduler, "clockwork": {"preset": "ideal"}},
     }
     nodes = [_node(name, node) for name, node in draft.nodes.items()]
     if nodes:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from makeway.model import (
     Allocation,
     Attempt,
+    Blocked,
     Candidates,
     Choice,
     ClusterView,
@@ -41,8 +42,8 @@ class Search:
         self._reasons: list[Reason] = []
         self._no_escalation = site.settings.version is not Version.V19_1
 
-    def run(self) -> Choice | None:
-        """Return whom to take, and where the job then starts; None: nobody is touched."""
+    def run(self) -> Choice | Blocked:
+        """Return whom to take, and where the job then starts, or why nobody is touched."""
         found = self._attempt.probe()
         considered = 0
         while not isinstance(found, Placement):
@@ -51,17 +52,21 @@ class Search:
                 self._reasons.append(reason)
             at = self._next(reason)
             if at is None:
-                return None
+                return Blocked(detail=self._why_no_more(found.reason, reason))
             considered += 1
             if not self._take(at):
                 continue
             found = self._attempt.probe()
-        if self._demotes_itself():
-            return None
+        demoted = self._demotes_itself()
+        if demoted:
+            return Blocked(detail=demoted)
         placement = found
         victims = self._let_off(placement)
         if self._taken and not victims:
-            return None  # an inconsistency: better nobody than the wrong ones
+            # an inconsistency: better nobody than the wrong ones
+            return Blocked(
+                detail="all that were taken turned out needless, though it finds no room beside them"
+            )
         return Choice(
             placement=placement,
             victims=tuple(victims),
@@ -106,12 +111,42 @@ class Search:
         """Return a mode that frees as much as a search may count on (section 3.5 no. 4)."""
         return PreemptMode.REQUEUE if self._site.credits_all(job, self._now) else PreemptMode.SUSPEND
 
-    def _demotes_itself(self) -> bool:
-        """Whether the preemptor would be preemptable at once, for it runs (section 2.4)."""
-        before = self._value(self._job)
+    def _demotes_itself(self) -> str:
+        """Say how the preemptor would be preemptable at once, for it runs (section 2.4); empty: it would not."""
+        before, level = self._level(self._job)
         self._usage.add(self._job)
-        after = self._value(self._job)
-        return after < before
+        after, lower = self._level(self._job)
+        if after >= before:
+            return ""
+        return (
+            f"once started, its preemption value would fall from {before} ({level}) to {after} ({lower}), "
+            "so nobody makes way for it"
+        )
+
+    def _level(self, job: Job) -> tuple[int, str]:
+        return self._site.value_and_level(job, self._usage, self._now)
+
+    def _why_no_more(self, text: str, reason: Reason) -> str:
+        """Say why nobody is left who could help."""
+        value, level = self._level(self._job)
+        oddities = self._site.settings.project_limit_by_user
+        risen, lifted = [], []
+        for at, job in enumerate(self._jobs):
+            if at in self._taken or not helps(reason, job, self._job, oddities):
+                continue
+            (lifted if at in self._struck else risen).append(job)
+        names = ", ".join(self._jobs[at].id for at in self._taken)
+        if risen:
+            theirs = " and ".join(dict.fromkeys("{} ({})".format(*self._level(job)) for job in risen))
+            who = ", ".join(job.id for job in risen)
+            return (
+                f"once {names} has made way, {who} would have {theirs}, no longer below its {value} ({level})"
+            )
+        if lifted:
+            who = ", ".join(job.id for job in lifted)
+            return f"making way would lift {who} above its preemption value {value} ({level})"
+        more = f" once {names} has made way" if names else ""
+        return f"nobody who may make way helps with: {text}{more}"
 
     # ---------------------------------------------------------------------------- letting off
     def _let_off(self, placement: Placement) -> list[int]:
@@ -162,8 +197,8 @@ def _broken(job: Job, site: Site, usage: Usage) -> Iterator[bool]:
 
 def search(
     attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds, site: Site
-) -> Choice | None:
+) -> Choice | Blocked:
     """Search once; nobody is touched unless the whole plan works."""
     if admission.incurable(attempt.job, now, site):
-        return None
+        return Blocked(detail="no preemption can cure what blocks it")
     return Search(attempt, candidates, view, now, site).run()

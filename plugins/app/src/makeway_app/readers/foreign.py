@@ -100,7 +100,7 @@ class Adapted:
             raise ConfigError(str(path), problems) from None
         return Imported(
             config=config,
-            warnings=found.warnings,
+            warnings=found.warnings if beside.get("node") else (*found.guesses, *found.warnings),
             refused=found.refused,
             matters=found.matters,
             unmodelled=found.unmodelled,

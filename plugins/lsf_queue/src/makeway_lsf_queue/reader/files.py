@@ -32,9 +32,10 @@ SIBLINGS: Mapping[str, Callable[[Any, Draft, Messages], None]] = {
     "lsb.applications": tables.read_applications,
 }
 _QUEUE = re.compile(r"^\s*begin\s+queue\b", re.IGNORECASE | re.MULTILINE)
-_OWN_CLOCK = {"preset": "ideal", "keep_freed": False}
-"""LSF's own rules say what is kept for a preemptor."""
+_OWN_CLOCK = {"preset": "ideal"}
 _HIGHEST_TIER = 65533
+_ALL = {"all", "others"}
+"""What HOSTS calls all hosts, whichever there are."""
 
 
 @attrs.define(kw_only=True)
@@ -53,20 +54,23 @@ class LsbQueuesReader:
         """Read it, and the files beside it."""
         draft = Draft()
         said: list[str] = []
+        guesses: list[str] = []
         self._take(source.name, source.text, tables.read_queues, draft, said)
         for name, read in SIBLINGS.items():
             text = _text_of(source, name)
             if text is not None:
                 self._take(name, text, read, draft, said)
             elif name == "lsb.hosts":
-                said.append("lsb.hosts: not there; the hosts are those that queues name, with one slot each")
+                guesses.append(
+                    "lsb.hosts: not there; the hosts are those that queues name, with one slot each"
+                )
         text = _text_of(source, "lsf.conf")
         if text is not None:
             messages = Messages("lsf.conf")
             known = lsf_conf(text, messages)
             draft.lsf_conf = {key: known[key] for key in keywords.LSF_CONF if key in known}
             said += messages.found
-        return _translated(draft, said, source.name)
+        return _translated(draft, said, guesses, source.name)
 
     def _take(
         self,
@@ -94,19 +98,19 @@ def _text_of(source: Source, name: str) -> str | None:
         raise
 
 
-def _translated(draft: Draft, said: list[str], name: str) -> ForeignConfig:
+def _translated(draft: Draft, said: list[str], guesses: list[str], name: str) -> ForeignConfig:
     drop_wrong_hosts(draft, said)
     if not draft.queues:
         said.append(f"{name}: no queue; there is one named default")
         draft.queues["default"] = {}
     drop_wrong_values(draft, said)
-    made = _tables(draft, said)
+    made = _tables(draft, said, guesses)
     settings = structure(made["policy"]["settings"][NAME], Settings, name)
     places = _places(draft) | places_of(made["node"], draft)
     for finding in check.load_time(build_site(cluster_of(made), settings)):
         said.append(str(finding.at(places)).removeprefix("warning: "))
     said += _without_effect(draft.idle)
-    return ForeignConfig(tables=made, warnings=tuple(said), places=places)
+    return ForeignConfig(tables=made, warnings=tuple(said), guesses=tuple(guesses), places=places)
 
 
 def _without_effect(idle: Iterable[str]) -> Iterator[str]:
@@ -128,10 +132,9 @@ def _by_file(idle: Iterable[str]) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------- building
-def _tables(draft: Draft, said: list[str]) -> dict[str, Any]:
-    nodes = _nodes(draft, said)
+def _tables(draft: Draft, said: list[str], guesses: list[str]) -> dict[str, Any]:
+    nodes = _nodes(draft, guesses)
     everybody = [node["name"] for node in nodes]
-    several = any(node["cpus"] > 1 for node in nodes)
     default = draft.params.pop("DEFAULT_QUEUE", "").split()
     chosen = next((name for name in default if name in draft.queues), next(iter(draft.queues)))
     for name in default:
@@ -148,13 +151,12 @@ def _tables(draft: Draft, said: list[str]) -> dict[str, Any]:
         "lsf_conf": draft.lsf_conf,
     }
     policy: dict[str, Any] = {
-        "select": "select/cons_tres" if several else "select/linear",
+        "select": "select/cons_tres",
+        "select_parameters": ["CR_Core"],
         "preempt": NAME,
         "preempt_mode": ["suspend"],
         "settings": {NAME: {key: table for key, table in settings.items() if table}},
     }
-    if several:
-        policy["select_parameters"] = ["CR_Core"]
     return {
         "node": nodes,
         "partition": [_queue(name, draft, everybody, said, chosen) for name in draft.queues],
@@ -163,7 +165,7 @@ def _tables(draft: Draft, said: list[str]) -> dict[str, Any]:
     }
 
 
-def _nodes(draft: Draft, said: list[str]) -> list[dict[str, Any]]:
+def _nodes(draft: Draft, guesses: list[str]) -> list[dict[str, Any]]:
     """Return the hosts: of lsb.hosts, and those that queues name besides."""
     default = draft.hosts.get("default", {})
     rows: dict[str, dict[str, str]] = {}
@@ -179,7 +181,7 @@ def _nodes(draft: Draft, said: list[str]) -> list[dict[str, Any]]:
     if unknown:
         few = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
         text = f"lsb.hosts: MXJ of {few} is the number of processors, which no file says; 1 is assumed"
-        said.append(f"{text} (--nodes can say it)")
+        guesses.append(f"{text} (--nodes can say it)")
     return [_node(host, table) for host, table in rows.items()]
 
 
@@ -203,7 +205,9 @@ def _queue(
     if "HOSTS" in table:
         listed = hosts_in(table["HOSTS"], draft.host_groups, everybody)
         hosts = [host for host in listed if host in everybody]
-        if len(hosts) < len(everybody):
+        if len(hosts) < len(everybody) or not _ALL & {
+            word.partition("+")[0] for word in table["HOSTS"].split()
+        }:
             made["nodes"] = ",".join(hosts)
     if name == default:
         made["default"] = True
@@ -215,7 +219,7 @@ def _queue(
         else:
             if least is not None:
                 made["default_time"] = least
-    left_out = ("HOSTS", "RUNLIMIT")
+    left_out = ("RUNLIMIT",) if "+" in table.get("HOSTS", "") else ("HOSTS", "RUNLIMIT")
     attributes = {key: text for key, text in table.items() if key not in left_out}
     return {**made, "attributes": attributes} if attributes else made
 

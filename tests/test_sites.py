@@ -1,0 +1,55 @@
+"""Small files of sites of each vendor, and what the documentation, upstream tests or a calculation by hand expects.
+
+Each folder below ``tests/sites`` holds files of a site and ``expected.toml``: ``source`` names where the expectation
+comes from, and each ``[[run]]`` has the arguments of a command, lines that it prints, and words that it does not.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from makeway_app.cli import cli
+
+SITES = Path(__file__).parent / "sites"
+
+
+def runs() -> list[Any]:
+    """Return each command, named after its folder and its place."""
+    found = []
+    for file in sorted(SITES.glob("*/expected.toml")):
+        table = tomllib.loads(file.read_text())
+        assert table["source"], file
+        for at, run in enumerate(table["run"]):
+            found.append(pytest.param(file.parent, run, id=f"{file.parent.name}-{at}"))
+    return found
+
+
+@pytest.mark.parametrize(("folder", "run"), runs())
+def test_a_site_is_answered_as_its_vendor_says(
+    folder: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is printed has the lines that are expected, whatever their spacing, and no others that are named."""
+    if run.get("needs") or folder.name.startswith("openpbs"):
+        pytest.importorskip(run.get("needs", "makeway_openpbs_sched"))
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(cli, run["args"], prog_name="makeway")
+    shown = _plain(done.output)
+    for line in run.get("prints", ()):
+        assert _plain(line) in shown, done.output
+    for words in run.get("lacks", ()):
+        assert _plain(words) not in shown, done.output
+    if "preemptions" in run:
+        found = re.search(r"^preemptions +(\d+)$", done.output, re.MULTILINE)
+        assert found, done.output
+        assert int(found[1]) == run["preemptions"], done.output
+    assert done.exit_code == run.get("exit", 0), done.output
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
