@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -83,6 +83,9 @@ class ConfigError(MakewayError):
         self.problems = tuple(problems)
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.source, self.problems)
+
     def __str__(self) -> str:
         count = len(self.problems)
         if count == 1:
@@ -109,6 +112,9 @@ class PolicyError(MakewayError):
         self.distribution = distribution
         """Name and version of what brought the plugin; empty: it was handed over without installation."""
         super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.plugin, self.hook, self.job, self.message, self.distribution)
 
     def __str__(self) -> str:
         source = f" of {self.distribution}" if self.distribution else ""

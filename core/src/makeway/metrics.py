@@ -84,6 +84,8 @@ class Metrics:
     unfinished: int = 0
     waits_in: dict[str, array[float]] = attrs.field(factory=dict)
     """The same waits by the partition of the first start."""
+    wait_of: dict[str, Seconds] | None = None
+    """The same waits by job; None: nobody asked for them."""
     pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
     """Preemptions by the group of the preemptor (empty: nobody in particular), that of the victim, and mode."""
 

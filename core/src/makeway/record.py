@@ -205,6 +205,8 @@ class Recorder:
                 if waits is None:
                     waits = self.metrics.waits_in[job.partition.name] = array("d")
                 waits.append(wait)
+                if self.metrics.wait_of is not None:
+                    self.metrics.wait_of[job.id] = wait
             history.allocation = job.allocation
         elif state is _PENDING:
             history.allocation = None

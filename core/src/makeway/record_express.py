@@ -62,6 +62,8 @@ class ExpressRecord:
         if waits is None:
             waits = metrics.waits_in[job.partition.name] = array("d")
         waits.append(wait)
+        if metrics.wait_of is not None:
+            metrics.wait_of[job.id] = wait
 
     def ended(self, job: Job, state: JobState, ran: Seconds, now: Seconds) -> None:
         """A job that ran has ended by itself.

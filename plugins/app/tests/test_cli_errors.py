@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -337,11 +338,8 @@ def _hear_all() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
-def test_an_interrupt_is_quiet(config: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """Exit status 130 or 128 and the signal, and no half of a file."""
+def _broken_off(config: Path, tmp_path: Path, number: signal.Signals) -> tuple[int, str, str]:
+    """Send a signal to a replay that has begun to write its log; return its status and what it printed."""
     trace = tmp_path / "long.swf"
     tail = "0 50 4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1"
     trace.write_text("\n".join(f"{n} {n} {tail}" for n in range(1, 200_000)))
@@ -357,8 +355,50 @@ def test_an_interrupt_is_quiet(config: Path, tmp_path: Path, number: signal.Sign
         time.sleep(0.01)
     process.send_signal(number)
     out, err = process.communicate(timeout=300)
-    assert (process.returncode, out, err) == (status, "", "")
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_being_told_to_end_is_quiet(
+    config: Path, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    """Exit status 128 and the signal, and no half of a file."""
+    assert _broken_off(config, tmp_path, number) == (status, "", "")
     assert not list(tmp_path.glob("*run.jsonl*"))
+
+
+def test_an_interrupt_keeps_what_was_written_and_says_where_it_stopped(config: Path, tmp_path: Path) -> None:
+    """The log under a name of its own, whole lines up to the last instant; the file of an earlier run stays."""
+    before = tmp_path / "run.jsonl"
+    before.write_text("earlier\n")
+    status, out, err = _broken_off(config, tmp_path, signal.SIGINT)
+    assert (status, out) == (130, "")
+    assert before.read_text() == "earlier\n"
+    first, second, third = err.splitlines()
+    assert first == "makeway: interrupted"
+    assert re.fullmatch(r"  replaying: stopped at second [\d,]+.*, ([\d,]+ of )?[\d,]+ jobs? ended", second)
+    assert third == f"  {before}.partial has what happened up to then"
+    lines = [json.loads(line) for line in Path(f"{before}.partial").read_text().splitlines()]
+    assert (lines[0]["kind"], lines[-1]["kind"]) == ("record", "metrics")
+    assert sorted(each.name for each in tmp_path.glob("*run.jsonl*")) == ["run.jsonl", "run.jsonl.partial"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_takes_no_table_away(config: Path, tmp_path: Path) -> None:
+    """The page cannot be written: its name is told, the tables and the record are there."""
+    jobs = tmp_path / "jobs.jsonl"
+    jobs.write_text('{"id": 1, "nodes": 1, "run_time": 1}\n')
+    record = tmp_path / "run.json"
+    done = subprocess.run(
+        _command("replay", config, jobs, "--report", "/dev/full", "--log", "/dev/full", "--json", record),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "mean wait" in done.stdout
+    assert done.stderr.splitlines() == ["makeway: /dev/full: No space left on device"] * 2
+    assert json.loads(record.read_text())["metrics"]["jobs"] == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

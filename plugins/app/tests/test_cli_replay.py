@@ -178,6 +178,25 @@ def test_a_job_that_preemption_ended_is_no_success(run: Run, tmp_path: Path) -> 
     assert "to submit again" not in requeued.out
 
 
+def test_runs_side_by_side_have_letters_and_say_why_one_is_worse(run: Run, tmp_path: Path) -> None:
+    """Cancelled, ann's job loses 2.2 core-hours; requeued, job 1 loses 800 core-seconds, and job 3 waits 950 s."""
+    config = tmp_path / "site.toml"
+    config.write_text(CANCEL_OR_REQUEUE)
+    done = run("replay", config, "--compare", "policy.preempt_mode=requeue")
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[2:4] == ["A  as configured", "B  policy.preempt_mode=requeue"]
+    assert lines[5].split() == ["A", "B"]
+    assert _figure(done.out, "ended", "by", "preemption") == "0"
+    at = next(at for at, line in enumerate(lines) if line.startswith("core-hours lost by"))
+    assert lines[at + 1].split() == ["ann", "2.2", "0.2"]
+    assert "B waits longer: job 3 +0:15:50" in lines
+    back = run(
+        "replay", config, "--set", "policy.preempt_mode=requeue", "--compare", "policy.preempt_mode=cancel"
+    )
+    assert "B loses more core-hours: job 1 +2.0" in back.out.splitlines()
+
+
 def test_json_on_standard_output_stands_alone(run: Run, with_jobs: Path) -> None:
     """The tables go to standard error."""
     done = run("replay", with_jobs, "--json", "-")

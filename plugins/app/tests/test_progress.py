@@ -1,60 +1,91 @@
-"""The bar of a long replay: jobs per second, time left, and nothing at all without a terminal."""
+"""How far a long replay is: its date, the jobs that have ended, and the time left, on a terminal and in a file."""
 
 from __future__ import annotations
 
 import io
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from makeway_app.cli import terminal
+from makeway.readers.api import Workload
+from makeway_app.cli import meter
+from makeway_app.cli.meter import Board, Gauge
+
+OCTOBER = 1_759_276_800.0
+"""2025-10-01 00:00 UTC."""
 
 
-def stepped(jobs: int) -> Any:
-    """Return an engine of which so many jobs have ended."""
-    return SimpleNamespace(recorder=SimpleNamespace(metrics=SimpleNamespace(ended=jobs)))
+def engine(now: float, submitted: int, ended: int) -> Any:
+    """Return an engine that is at an instant."""
+    metrics = SimpleNamespace(jobs=submitted, ended=ended)
+    return SimpleNamespace(ledger=SimpleNamespace(now=now), recorder=SimpleNamespace(metrics=metrics))
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, total: int | None, read: int) -> str:
-    """Return what a terminal gets of a replay that has read so many bytes after 10 s."""
-    stream, now = io.StringIO(), [100.0]
-    fake = Console(file=stream, force_terminal=True, width=120, color_system=None)
-    fake.get_time = lambda: now[0]
-    monkeypatch.setattr(terminal, "console", lambda **_: fake)
-    with terminal.progress("replaying", total) as hooks:
-        assert hooks.read is not None
-        assert hooks.stepped is not None
-        for at in range(1, 11):
-            now[0] = 100.0 + at
-            hooks.read(read * at // 10)
-        for _ in range(256):
-            hooks.stepped(stepped(500))
-    return stream.getvalue()
-
-
-def test_speed_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """500 jobs in 10 s are 50 a second; a quarter of the file in 10 s leaves 30 s."""
-    text = shown(monkeypatch, 4000, 1000)
-    assert "500 jobs ended 50 jobs/s" in text
-    assert "0:00:30 left" in text or "0:00:31 left" in text
-
-
-@pytest.mark.parametrize(("total", "read"), [(None, 1000), (1000, 1000)], ids=["no size", "all read"])
-def test_what_is_not_known_is_not_shown(
-    monkeypatch: pytest.MonkeyPatch, total: int | None, read: int
-) -> None:
-    """How long the rest takes when all of the workload is read, or its size is unknown."""
-    last = shown(monkeypatch, total, read).split("replaying")[-1]
-    assert "50 jobs/s" in last
-    assert "left" not in last
-
-
-def test_without_a_terminal_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even a hook."""
+def board(terminal: bool = False) -> tuple[Board, Gauge, io.StringIO]:
+    """Return a board of one gauge, and what it prints on."""
     stream = io.StringIO()
-    monkeypatch.setattr(terminal, "console", lambda **_: Console(file=stream))
-    with terminal.progress("replaying", 10) as hooks:
-        assert hooks == terminal.Hooks()
+    target = Console(file=stream, force_terminal=terminal, width=80, color_system=None)
+    made = Board(["replaying"], target)
+    return made, made.gauges[0], stream
+
+
+def begin(gauge: Gauge, looked_at: Any) -> None:
+    """Let a gauge look at an engine once."""
+    gauge.started(looked_at)
+    while not gauge.runs:
+        time.sleep(0.01)
+
+
+def test_a_log_that_is_read_at_once_does_not_stand_at_100_per_cent() -> None:
+    """All of the file was read: 602 of 1,239 jobs have ended, 14 days after the first submission."""
+    _, gauge, _ = board()
+    gauge.opens(1000)
+    gauge.read(1000)
+    gauge.opened(Workload(name="oct.sacct", jobs=iter(()), total=1239, start_wall=OCTOBER))
+    begin(gauge, engine(14 * 86400 + 3600, 700, 602))
+    assert gauge.line(10.0) == (
+        "replaying: at 2025-10-15 01:00, 602 of 1,239 jobs ended (49%), about 11 s left"
+    )
+
+
+def test_a_log_that_is_read_as_it_goes() -> None:
+    """A quarter of the file held 500 jobs, so there will be 2,000; 100 have ended in 5 s, so 95 s are left."""
+    _, gauge, _ = board()
+    gauge.opens(4000)
+    gauge.opened(Workload(name="a.swf", jobs=iter(())))
+    gauge.read(1000)
+    begin(gauge, engine(7200.0, 500, 100))
+    assert gauge.line(5.0) == (
+        "replaying: at second 7,200 (2:00:00), 100 of 2,000 jobs ended (5%), about 0:01:35 left"
+    )
+
+
+def test_in_a_file_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing for a run that is short, or over."""
+    monkeypatch.setattr(meter, "_SOON", 0.05)
+    made, gauge, stream = board()
+    with made.shown():
+        with gauge.following():
+            gauge.opened(Workload(name="a", jobs=iter(()), total=10))
+            begin(gauge, engine(5.0, 10, 5))
+            time.sleep(0.3)
+        lines = stream.getvalue().splitlines()
+        assert lines
+        assert lines[0].startswith("replaying: at second 5, 5 of 10 jobs ended (50%)")
+    short, gauge, stream = board()
+    with short.shown(), gauge.following():
+        begin(gauge, engine(5.0, 10, 5))
     assert not stream.getvalue()
+
+
+def test_a_terminal_shows_a_bar() -> None:
+    """Which fits 80 columns."""
+    made, gauge, stream = board(terminal=True)
+    with made.shown(), gauge.following():
+        gauge.opened(Workload(name="a", jobs=iter(()), total=1239, start_wall=OCTOBER))
+        begin(gauge, engine(3600.0, 700, 602))
+        time.sleep(0.5)
+    assert "49% 2025-10-01 01:00  602 of 1,239 jobs" in stream.getvalue()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import io
 
-from makeway_app.report import clock, count, instant
+import pytest
+from rich.console import Console
+
+from makeway_app.report import Beside, clock, count, instant, short_name
 
 
 @pytest.mark.parametrize(
@@ -35,3 +38,37 @@ def test_instants(seconds: float, shown: str) -> None:
 def test_counts() -> None:
     """One thing, many things."""
     assert [count(n, "job") for n in (0, 1, 1000)] == ["0 jobs", "1 job", "1,000 jobs"]
+
+
+def test_letters_of_runs() -> None:
+    """A to Z, then two letters."""
+    assert [short_name(at) for at in (0, 1, 25, 26, 27)] == ["A", "B", "Z", "AA", "AB"]
+
+
+def _printed(runs: int, width: int) -> list[str]:
+    rows = [
+        (("mean bounded slowdown",), ["1-00:45:00"] * runs),
+        (("core-hours lost",), [f"{at:,}.5" for at in range(1000, 1000 + runs)]),
+    ]
+    stream = io.StringIO()
+    Console(file=stream, width=width).print(Beside(("",), [short_name(at) for at in range(runs)], rows), crop=False)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_six_runs_fit_80_columns() -> None:
+    """Every row keeps its label, folded at blanks, and every figure is whole."""
+    lines = _printed(6, 80)
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["A", "B", "C", "D", "E", "F"]
+    assert " ".join(lines).count("1-00:45:00") == 6
+    assert "mean bounded" in lines[1]
+    assert lines[-1].split() == ["core-hours", "lost", *(f"{at:,}.5" for at in range(1000, 1006))]
+
+
+def test_runs_that_do_not_fit_stand_below_beside_the_first() -> None:
+    """Nothing is cut off, whatever the width."""
+    lines = _printed(4, 40)
+    assert max(map(len, lines)) <= 40
+    headings = [line.split() for line in lines if set(line.split()) <= set("ABCD") and line]
+    assert headings == [["A", "B"], ["A", "C"], ["A", "D"]]
+    assert " ".join(_printed(3, 10)).count("1-00:45:00") == 4

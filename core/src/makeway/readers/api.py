@@ -62,6 +62,8 @@ class Workload:
     """None: all are kept."""
     notes: list[str] = attrs.field(factory=list)
     """What was adjusted, one line each."""
+    total: int | None = None
+    """How many jobs there are at most; None: the trace is read as the run goes on."""
     start_wall: float | None = None
     """Unix time of instant 0, where the trace has it."""
     begin: float | None = None

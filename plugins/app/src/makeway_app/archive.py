@@ -6,6 +6,7 @@ each. Of each job only its place in that file stays in memory. The document's sh
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import tempfile
@@ -13,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import attrs
 
@@ -127,6 +128,8 @@ class JsonArchive:
         self._preemptions = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._places = array("q")
         """Where each job begins in the file, by its number; -1: it has not ended."""
+        self._failed: OSError | None = None
+        """Why nothing more is kept: a disk may be full long before the run is over."""
 
     def __enter__(self) -> JsonArchive:
         return self
@@ -134,8 +137,9 @@ class JsonArchive:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._jobs.close()
-        self._preemptions.close()
+        for file in (self._jobs, self._preemptions):
+            with contextlib.suppress(OSError):  # what a full disk did not take is of no use
+                file.close()
 
     def ended(self, history: History, recorder: Recorder) -> None:
         """Take a job that has ended."""
@@ -143,7 +147,14 @@ class JsonArchive:
 
     def preempted(self, entry: Preemption) -> None:
         """Take a preemption."""
-        self._preemptions.write(_bytes(entry.as_dict()) + b"\n")
+        self._append(self._preemptions, _bytes(entry.as_dict()) + b"\n")
+
+    def _append(self, file: IO[bytes], line: bytes) -> None:
+        if self._failed is None:
+            try:
+                file.write(line)
+            except OSError as error:
+                self._failed = error
 
     def _add(self, history: History, recorder: Recorder, now: Seconds) -> None:
         places = self._places
@@ -152,7 +163,7 @@ class JsonArchive:
         places[history.number] = self._jobs.tell()
         shown = job_record(history, recorder, now)
         key = json.dumps(history.job.id).encode()
-        self._jobs.write(key + b":" + _bytes(shown) + b"\n")
+        self._append(self._jobs, key + b":" + _bytes(shown) + b"\n")
 
     def write(
         self,
@@ -164,7 +175,10 @@ class JsonArchive:
         """Write the whole document; the run is over.
 
         :param more: further keys at the end, ``metrics`` among them.
+        :raises OSError: there was no room for it.
         """
+        if self._failed is not None:
+            raise self._failed
         recorder = run.recorder
         recorder.finish(run.ended_at)
         self._jobs.seek(0, io.SEEK_END)  # it may have been read before, for another file

@@ -65,6 +65,8 @@ class Options:
     """Called with each of these decisions at the very moment: before what it led to, and what others do, is done."""
     after_step: Callable[[Engine], None] | None = None
     """Called after every step, for checks and progress."""
+    stop: Sequence[object] = ()
+    """Somebody may put something in here meanwhile: the run stops before the next instant."""
     snapshots: Mapping[Seconds, Callable[[Engine], None]] = attrs.field(factory=dict)
     """Called at the instants named, before anything happens there."""
     begin: RunState | None = None
@@ -286,7 +288,7 @@ def _wake_for_show(engine: Engine, marks: Sequence[Seconds], wake: Seconds | Non
 
 def _drive(engine: Engine, world: World, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
-    until = options.until
+    until, stop = options.until, options.stop
     step, wait, after_step = engine.step, world.wait, options.after_step
     take_states = _states(engine, world, options)
     now = ended = engine.ledger.now
@@ -300,6 +302,8 @@ def _drive(engine: Engine, world: World, options: Options) -> Seconds:
             for mark in marks:
                 options.snapshots[mark](engine)
             return until if until is not None else ended
+        if stop:
+            return now
         now, events = moment
         if for_show is None or now < for_show or events:
             ended = now

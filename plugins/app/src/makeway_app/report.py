@@ -11,35 +11,94 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from makeway.metrics import median
-from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
+from makeway.metrics import Metrics, median
+from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy
 from makeway.readers.api import Rejected, Workload
-from makeway.record import Recorder
 from makeway_app import status
 from makeway_app.replay import Run
 from makeway_engine.engine import Engine
 
 _SHOWN = 5
 """Rows of the workload that are named."""
+_NAMED = 3
+"""Jobs that are named as the cause of a difference."""
+_USERS = 10
+"""Users whose lost work is shown one by one."""
+_NOTHING_TO_TELL = 1e-6
+_ANY = 10_000
+"""Columns of a terminal that holds everything."""
 _NOBODY = "(gang)"
 """In place of a preemptor's group when nobody in particular took the victim's place."""
 
 
 @attrs.frozen(kw_only=True)
 class Column:
-    """One run and what it is called."""
+    """What tables show of one run: plain data, since the run may have been another process's."""
 
     label: str
-    run: Run
+    """What the run is called: ``as configured``, or what was changed."""
     workload: Workload
+    """Name and rejected rows; its jobs were read."""
     figures: Mapping[str, Any]
     """Metrics of the summary."""
-    cut_short: bool = False
-    """Whether the replay was told to stop at some instant."""
+    metrics: Metrics
+    nodes: int
+    node_noun: str
+    partition_noun: str
+    partitions: tuple[str, ...]
+    group_noun: str
+    """By what the policy tells preemptors and victims apart."""
+    young_age: Seconds
+    keeps_freed: bool
+    warm: bool
+    """Whether it began with the jobs that ran when the log begins."""
+    unrunnable: tuple[tuple[str, str, str], ...]
+    stuck: tuple[tuple[str, tuple[str, ...]], ...]
+    """Reason -> jobs that wait although nothing will happen any more."""
+    stopped: tuple[tuple[str, str], ...]
+    """Job -> why it is still suspended although nothing will happen any more; not those that a person suspended."""
+    refusals: tuple[str, ...]
+
+
+def column(
+    label: str, run: Run, workload: Workload, figures: Mapping[str, Any], *, cut_short: bool
+) -> Column:
+    """Return what tables show of a run.
+
+    :param cut_short: whether it stopped at some instant, so that who waits or is suspended then says nothing.
+    """
+    engine, recorder = run.engine, run.recorder
+    words = engine.policies.vocabulary()
+    stuck = {} if cut_short else _stuck(engine)
+    stopped = [] if cut_short else _left_suspended(engine)
+    return Column(
+        label=label,
+        workload=attrs.evolve(workload, jobs=iter(()), commands=None),
+        figures=figures,
+        metrics=recorder.metrics,
+        nodes=len(recorder.cluster.nodes),
+        node_noun=words.noun("node"),
+        partition_noun=words.noun("partition"),
+        partitions=tuple(each.name for each in recorder.cluster.partitions),
+        group_noun=recorder.grouping.noun,
+        young_age=engine.config.scheduler.young_victim_age,
+        keeps_freed=engine.clockwork.keep_freed,
+        warm=engine.config.workload.warm,
+        unrunnable=tuple(recorder.unrunnable),
+        stuck=tuple((words.reason(why), tuple(job.id for job in jobs)) for why, jobs in stuck.items()),
+        stopped=tuple(
+            (job.id, "; ".join(map(stay_told, stays)) or "not known why") for job, stays in stopped
+        ),
+        refusals=tuple(
+            f"{instant(at)}: {command.name} {command.job_id}: {reason}"
+            for at, command, reason in recorder.refusals
+        ),
+    )
 
 
 # ----------------------------------------------------------------------------------- words
@@ -74,39 +133,98 @@ def table(*headings: str, left: int = 1) -> Table:
 
 
 # ------------------------------------------------------------------------------- the summary
+def letters(columns: Sequence[Column]) -> list[str]:
+    """Return short names for runs that stand side by side: A, B, C."""
+    return [short_name(at) for at in range(len(columns))]
+
+
+def short_name(at: int) -> str:
+    """Return A for 0, B for 1, AA for 26."""
+    return (short_name(at // 26 - 1) if at >= 26 else "") + chr(ord("A") + at % 26)
+
+
 def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
     """Yield the tables of one run, or of several side by side."""
     first = columns[0]
     yield Text(_heading(first))
+    if len(columns) > 1:
+        yield Text(
+            "\n".join(f"{name}  {each.label}" for name, each in zip(letters(columns), columns, strict=True))
+        )
     yield _figures(columns)
-    if any(column.run.recorder.metrics.pairs for column in columns):
+    if any(column.metrics.pairs for column in columns):
         yield _preemptions(columns)
     yield from _young_victims(columns)
     yield _waits(first) if len(columns) == 1 else _waits_beside(columns)
+    if len(columns) > 1:
+        if any(column.metrics.lost_by_job for column in columns):
+            yield _lost_by_user(columns)
+        yield from _why_worse(columns)
     yield from _left_out(first)
-    for other in columns[1:]:
+    for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
         if _what_is_left_out(other) != _what_is_left_out(first):
-            yield Text(f"{other.label}:")
+            yield Text(f"{name}: {other.label}")
             yield from _left_out(other)
 
 
 def _heading(column: Column) -> str:
     jobs = count(column.figures["jobs"], "job")
-    nodes = count(len(column.run.recorder.cluster.nodes), _words(column).noun("node"))
-    return f"{jobs} of {column.workload.name} on {nodes}"
+    return f"{jobs} of {column.workload.name} on {count(column.nodes, column.node_noun)}"
 
 
-def _words(column: Column) -> Vocabulary:
-    return column.run.engine.policies.vocabulary()
+@attrs.frozen
+class Beside:
+    """A table with a column for each of several runs; where they do not fit, further runs stand below, each beside A.
+
+    No figure is ever cut off: the first columns fold at blanks, and a terminal narrower than that wraps lines.
+    """
+
+    left: Sequence[str]
+    """Headings of the first columns, which hold words."""
+    runs: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
+    """What stands in the first columns, and what under each run."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield one table, or as many as it takes."""
+        room = options.update(max_width=_ANY)
+
+        def least(made: Table) -> int:
+            return Measurement.get(console, room, made).minimum
+
+        others = list(range(1, len(self.runs)))
+        made: list[Table] = []
+        for size, gap in ((size, gap) for size in range(len(others), 0, -1) for gap in (2, 1)):
+            parts = [others[at : at + size] for at in range(0, len(others), size)]
+            made = [self._table([0, *part], gap) for part in parts]
+            if all(least(each) <= options.max_width for each in made):
+                break
+        else:
+            made = made or [self._table([0], 2)]
+        for at, each in enumerate(made):
+            if at:
+                yield Text("")
+            yield from console.render(each, options.update(max_width=max(options.max_width, least(each))))
+
+    def _table(self, runs: Sequence[int], gap: int) -> Table:
+        made = table(*self.left, *(self.runs[at] for at in runs), left=len(self.left))
+        made.padding = (0, gap, 0, 0)
+        for words, values in self.rows:
+            made.add_row(*words, *(values[at] for at in runs))
+        return made
 
 
-def _figures(columns: Sequence[Column]) -> Table:
-    shown = table("", *(column.label for column in columns))
-    shown.show_header = len(columns) > 1
+def _figures(columns: Sequence[Column]) -> RenderableType:
     rows = [dict(_figures_of(column.figures)) for column in columns]
     names = dict.fromkeys(name for row in rows for name in row)
+    if len(columns) > 1:
+        return Beside(
+            ("",), letters(columns), [((name,), [row.get(name, "") for row in rows]) for name in names]
+        )
+    shown = table("", "")
+    shown.show_header = False
     for name in names:
-        shown.add_row(name, *(row.get(name, "") for row in rows))
+        shown.add_row(name, rows[0][name])
     return shown
 
 
@@ -152,31 +270,90 @@ MEASURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 """Measures of GPU clusters as tables name and show them (`makeway.measures`)."""
 
 
-def _preemptions(columns: Sequence[Column]) -> Table:
-    pairs = [column.run.recorder.metrics.pairs for column in columns]
-    labels = ["preemptions"] if len(columns) == 1 else [column.label for column in columns]
-    nouns = dict.fromkeys(column.run.recorder.grouping.noun for column in columns)
+def _preemptions(columns: Sequence[Column]) -> RenderableType:
+    pairs = [column.metrics.pairs for column in columns]
+    nouns = dict.fromkeys(column.group_noun for column in columns)
     of = "" if list(nouns) == ["partition"] else f" ({' or '.join(nouns)})"
-    shown = table(f"preemptor{of}", f"victim{of}", "mode", *labels, left=3)
-    for key in sorted({key for each in pairs for key in each}):
-        preemptor, victim, mode = key
-        counts = (f"{each.get(key, 0):,}" for each in pairs)
-        shown.add_row(preemptor or _NOBODY, victim, mode, *counts)
-    return shown
+    left = (f"preemptor{of}", f"victim{of}", "mode")
+    rows = [
+        (
+            (preemptor or _NOBODY, victim, mode),
+            [f"{each.get((preemptor, victim, mode), 0):,}" for each in pairs],
+        )
+        for preemptor, victim, mode in sorted({key for each in pairs for key in each})
+    ]
+    return Beside(left, ["preemptions"] if len(columns) == 1 else letters(columns), rows)
 
 
 def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
     """Warn of victims that had just started, with the number of them."""
-    for column in columns:
-        metrics, engine = column.run.recorder.metrics, column.run.engine
+    for name, column in zip(letters(columns), columns, strict=True):
+        metrics = column.metrics
         if metrics.young_victims:
-            whose = f"{column.label}: " if len(columns) > 1 else ""
+            whose = f"{name}: " if len(columns) > 1 else ""
             of = count(metrics.preemptions, "preemption")
-            age = f"less than {engine.config.scheduler.young_victim_age:g} s before"
+            age = f"less than {column.young_age:g} s before"
             text = f"{whose}{metrics.young_victims:,} of {of} hit jobs that had started {age}"
-            if not engine.clockwork.keep_freed:
+            if not column.keeps_freed:
                 text += "; scheduler.clockwork.keep_freed = true keeps what victims leave for their preemptor"
             yield Text(text, style="yellow")
+
+
+def _lost_by_user(columns: Sequence[Column]) -> RenderableType:
+    """Show whose work was lost, those who lost the most in any run first."""
+    lost = []
+    for column in columns:
+        of: dict[str, float] = {}
+        for user, seconds in column.metrics.lost_by_job.values():
+            of[user] = of.get(user, 0.0) + seconds
+        lost.append(of)
+    users = sorted(
+        {user for of in lost for user in of}, key=lambda user: (-max(of.get(user, 0.0) for of in lost), user)
+    )
+    rows = [((user,), [hours(of.get(user, 0.0)) for of in lost]) for user in users[:_USERS]]
+    if len(users) > _USERS:
+        rest = [math.fsum(of.get(user, 0.0) for user in users[_USERS:]) for of in lost]
+        rows.append(((f"{len(users) - _USERS:,} more",), [hours(each) for each in rest]))
+    return Beside(("core-hours lost by",), letters(columns), rows)
+
+
+def _why_worse(columns: Sequence[Column]) -> Iterator[RenderableType]:
+    """Yield a line or two for each further run: which jobs made it wait longer, or lose more, than the first."""
+    first = columns[0]
+    lines = []
+    for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
+        waits = _differences(first.metrics.wait_of or {}, other.metrics.wait_of or {})
+        if other.figures["mean_wait"] > first.figures["mean_wait"] and any(more > 0 for _, more in waits):
+            lines.append(f"{name} waits longer: {_which(waits, lambda more: f'+{clock(more)}', 'wait')}")
+        before, after = first.metrics.lost_by_job, other.metrics.lost_by_job
+        jobs = dict.fromkeys((*after, *before))
+        lost = [(job, after.get(job, ("", 0.0))[1] - before.get(job, ("", 0.0))[1]) for job in jobs]
+        if other.figures["core_seconds_lost"] > first.figures["core_seconds_lost"]:
+            lines.append(
+                f"{name} loses more core-hours: {_which(lost, lambda more: f'+{hours(more)}', 'lose')}"
+            )
+    if lines:
+        yield Text("\n".join(lines))
+
+
+def _differences(before: Mapping[str, Seconds], after: Mapping[str, Seconds]) -> list[tuple[str, Seconds]]:
+    return [(job, wait - before[job]) for job, wait in after.items() if job in before]
+
+
+def _which(changes: Sequence[tuple[str, float]], show: Callable[[float], str], verb: str) -> str:
+    """Name the jobs with the largest increase, and say how many there are and how many decreased."""
+    more = sorted((each for each in changes if each[1] > _NOTHING_TO_TELL), key=lambda each: -each[1])
+    less = sum(change < -_NOTHING_TO_TELL for _, change in changes)
+    named = ", ".join(f"{job} {show(change)}" for job, change in more[:_NAMED])
+    rest = f" and {len(more) - _NAMED:,} more" if len(more) > _NAMED else ""
+    return f"{'job' if len(more) == 1 else 'jobs'} {named}{rest}" + (
+        f"; {less:,} the other way" if less else ""
+    )
+
+
+def hours(seconds: float) -> str:
+    """Return core-seconds as core-hours."""
+    return f"{seconds / 3600:,.1f}"
 
 
 def _mean(waits: array[float]) -> Seconds:
@@ -194,25 +371,23 @@ _NO_WAITS = array("d")
 
 
 def _waits(column: Column) -> Table:
-    shown = table(_words(column).noun("partition"), "started", *_AVERAGES)
-    for partition in column.run.recorder.cluster.partitions:
-        waits = column.run.recorder.metrics.waits_in.get(partition.name, _NO_WAITS)
-        shown.add_row(partition.name, f"{len(waits):,}", *_averages(waits))
+    shown = table(column.partition_noun, "started", *_AVERAGES)
+    for partition in column.partitions:
+        waits = column.metrics.waits_in.get(partition, _NO_WAITS)
+        shown.add_row(partition, f"{len(waits):,}", *_averages(waits))
     return shown
 
 
-def _waits_beside(columns: Sequence[Column]) -> Table:
-    noun = _words(columns[0]).noun("partition")
-    shown = table(noun, "", *(column.label for column in columns), left=2)
-    waits = [column.run.recorder.metrics.waits_in for column in columns]
-    names = dict.fromkeys(p.name for c in columns for p in c.run.recorder.cluster.partitions)
-    for name in names:
+def _waits_beside(columns: Sequence[Column]) -> RenderableType:
+    waits = [column.metrics.waits_in for column in columns]
+    rows: list[tuple[Sequence[str], Sequence[str]]] = []
+    for name in dict.fromkeys(name for column in columns for name in column.partitions):
         cells = [
             [f"{len(each.get(name, _NO_WAITS)):,}", *_averages(each.get(name, _NO_WAITS))] for each in waits
         ]
         for at, heading in enumerate(("started", *_AVERAGES)):
-            shown.add_row("" if at else name, heading, *(cell[at] for cell in cells))
-    return shown
+            rows.append((("" if at else name, heading), [cell[at] for cell in cells]))
+    return Beside((columns[0].partition_noun, ""), letters(columns), rows)
 
 
 def _averages(waits: array[float]) -> list[str]:
@@ -220,7 +395,9 @@ def _averages(waits: array[float]) -> list[str]:
 
 
 # -------------------------------------------------------------------------- what was left out
-def rejections(workload: Workload, recorder: Recorder, *, worst_first: bool = False) -> Iterator[str]:
+def rejections(
+    workload: Workload, unrunnable: Sequence[tuple[str, str, str]], *, worst_first: bool = False
+) -> Iterator[str]:
     """Yield a line for each row that cannot be used, and for each job that can never run here.
 
     :param worst_first: rows that are usual for the format come last; else all rows in their order, then the jobs.
@@ -232,7 +409,7 @@ def rejections(workload: Workload, recorder: Recorder, *, worst_first: bool = Fa
     else:
         yield from (rejection(workload, row) for row in rows)
         rows = []
-    for job, source, reason in recorder.unrunnable:
+    for job, source, reason in unrunnable:
         yield f"{source or workload.name}: job {job} can never run here: {reason}"
     yield from (rejection(workload, row) for row in rows)
 
@@ -250,10 +427,10 @@ def left_out(columns: Sequence[Column]) -> str:
     Of several runs the one that lost the most counts.
     """
     rows = max(column.workload.faulty_count for column in columns)
-    jobs = max(len(column.run.recorder.unrunnable) for column in columns)
+    jobs = max(len(column.unrunnable) for column in columns)
     parts = [f"{count(rows, 'row')} cannot be used"] if rows else []
     parts += [f"{count(jobs, 'job')} can never run here"] if jobs else []
-    stopped = max(len(_left_suspended(column)) for column in columns)
+    stopped = max(len(column.stopped) for column in columns)
     parts += (
         [f"{count(stopped, 'job')} {'stays' if stopped == 1 else 'stay'} suspended for good"]
         if stopped
@@ -263,17 +440,13 @@ def left_out(columns: Sequence[Column]) -> str:
 
 
 def _what_is_left_out(column: Column) -> tuple[object, ...]:
-    recorder = column.run.recorder
-    stuck = [job.id for jobs in _stuck(column).values() for job in jobs]
-    stopped = [job.id for job, _ in _left_suspended(column)]
-    return (column.workload.rejected_count, recorder.unrunnable, recorder.refusals, stuck, stopped)
+    stuck = [job for _, jobs in column.stuck for job in jobs]
+    stopped = [job for job, _ in column.stopped]
+    return (column.workload.rejected_count, column.unrunnable, column.refusals, stuck, stopped)
 
 
-def _left_suspended(column: Column) -> list[tuple[Job, Sequence[Stay]]]:
+def _left_suspended(engine: Engine) -> list[tuple[Job, Sequence[Stay]]]:
     """Return who is still suspended although nothing will happen any more, and why; not whom a person suspended."""
-    engine = column.run.engine
-    if column.cut_short:
-        return []
     stopped = [job for job in engine.ledger.active if job.state is JobState.SUSPENDED]
     return [(job, engine.stays(job)) for job in stopped if job.suspended_by is not SuspendedBy.ADMIN]
 
@@ -285,52 +458,45 @@ def stay_told(stay: Stay) -> str:
     return f"{stay.why}{names}{until}"
 
 
-def _stuck(column: Column) -> Mapping[str, Sequence[Job]]:
+def _stuck(engine: Engine) -> Mapping[str, Sequence[Job]]:
     """Return who still waits although nothing will happen any more, by the reason."""
     found: dict[str, list[Job]] = {}
-    if not column.cut_short:
-        for job in column.run.engine.queue.pending():
-            found.setdefault(job.reason, []).append(job)
+    for job in engine.queue.pending():
+        found.setdefault(job.reason, []).append(job)
     return found
 
 
 def _left_out(column: Column) -> Iterator[RenderableType]:
-    recorder = column.run.recorder
-    rows, jobs = column.workload.rejected_count, len(recorder.unrunnable)
+    rows, jobs = column.workload.rejected_count, len(column.unrunnable)
     if rows or jobs:
         parts = [f"{count(rows, 'row')} unusable"] if rows else []
         parts += [f"{count(jobs, 'job')} that can never run here"] if jobs else []
         usual = column.workload.usual_count
         if 0 < usual < rows:
             parts[0] += f" ({usual:,} of them as usual: not run, or not known)"
-        lines = list(rejections(column.workload, recorder, worst_first=True))
+        lines = list(rejections(column.workload, column.unrunnable, worst_first=True))
         more = _first(lines, rows + jobs, "--rejected FILE")
         yield Text("\n".join([", ".join(parts), *more]))
-    stuck = _stuck(column)
-    if stuck:
-        words = _words(column)
-        number = sum(map(len, stuck.values()))
+    if column.stuck:
+        number = sum(len(ids) for _, ids in column.stuck)
         verb = "waits" if number == 1 else "wait"
         text = f"{count(number, 'job')} that still {verb} when nothing happens any more"
-        told = (f"  {words.reason(reason)}: {_ids(jobs)}" for reason, jobs in stuck.items())
+        told = (f"  {reason}: {_ids(ids)}" for reason, ids in column.stuck)
         yield Text("\n".join([text, *told]))
-    stopped = _left_suspended(column)
-    if stopped:
-        verb = "is" if len(stopped) == 1 else "are"
-        text = f"{count(len(stopped), 'job')} that {verb} still suspended when nothing happens any more"
-        lines = [f"{job.id}: {'; '.join(map(stay_told, stays)) or 'not known why'}" for job, stays in stopped]
+    if column.stopped:
+        verb = "is" if len(column.stopped) == 1 else "are"
+        text = (
+            f"{count(len(column.stopped), 'job')} that {verb} still suspended when nothing happens any more"
+        )
+        lines = [f"{job}: {why}" for job, why in column.stopped]
         yield Text("\n".join([text, *_first(lines, len(lines), "makeway explain")]))
-    if recorder.refusals:
-        lines = [
-            f"{instant(at)}: {command.name} {command.job_id}: {reason}"
-            for at, command, reason in recorder.refusals
-        ]
-        text = f"{count(len(lines), 'command')} refused"
-        yield Text("\n".join([text, *_first(lines, len(lines), "--log FILE")]))
+    if column.refusals:
+        text = f"{count(len(column.refusals), 'command')} refused"
+        yield Text("\n".join([text, *_first(column.refusals, len(column.refusals), "--log FILE")]))
 
 
-def _ids(jobs: Sequence[Job]) -> str:
-    named = ", ".join(job.id for job in jobs[:_SHOWN])
+def _ids(jobs: Sequence[str]) -> str:
+    named = ", ".join(jobs[:_SHOWN])
     return f"{named} and {len(jobs) - _SHOWN:,} more" if len(jobs) > _SHOWN else named
 
 

@@ -10,15 +10,15 @@ from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import TRACE, UNUSABLE, switched_on
 from makeway_app.cli.inputs import check_plugins, with_actions
 from makeway_app.cli.loose import load_files
+from makeway_app.cli.meter import Board
 from makeway_app.cli.options import workload_options
-from makeway_app.cli.request import CONFIGURED, Request
+from makeway_app.cli.request import Request
 from makeway_app.cli.running import begun_warm, warmed_up, watched
-from makeway_app.cli.terminal import note
+from makeway_app.cli.terminal import console, note
 from makeway_app.readers.commands import commands_with
 from makeway_app.replay import Options
 from makeway_app.replay import replay as run_replay
 from makeway_app.report import count, rejection
-from makeway_engine.engine import Engine
 from makeway_explain.story import Witness
 from makeway_explain.story import explain as story
 
@@ -54,20 +54,17 @@ def explain(
     unusable = _unusable_rows(request, configured, job)
     note("note", unusable)
     witness = Witness(job)
-    with watched(request, configured, CONFIGURED) as (jobs, hooks):
+    board = Board(["replaying"], console(err=True))
+    (gauge,) = board.gauges
+    with board.shown(), watched(request, configured, gauge) as jobs:
         configured, notes = warmed_up(configured, asked.warm_up, jobs.start_wall)
         note("note", notes)
-
-        def stepped(engine: Engine) -> None:
-            witness.stepped(engine)
-            if hooks.stepped is not None:
-                hooks.stepped(engine)
-
         options = Options(
             until=asked.until,
             traced=witness.concerns,
             decided=witness.decided,
-            after_step=stepped,
+            started=gauge.started,
+            after_step=witness.stepped,
             trace=switched_on(TRACE),
             plugins=loose,
         )
@@ -89,7 +86,7 @@ def _unusable_rows(request: Request, config: Config, wanted: str) -> list[str]:
     :raises click.exceptions.Exit: none of its rows can be used, which is told.
     """
     ids: dict[str, None] = {}
-    with watched(request, config, "looking for the job") as (workload, _):
+    with watched(request, config, Board(["looking for the job"], console(err=True)).gauges[0]) as workload:
         for spec in workload.jobs:
             ids[spec.id] = None
             if spec.het_id is not None:

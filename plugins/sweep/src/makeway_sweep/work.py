@@ -5,29 +5,21 @@ Jobs are parsed once per way of reading them and shared: forked workers inherit 
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import gc
 import gzip
 import io
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from makeway import collector
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.model import JobSpec, Seconds
 from makeway_app.archive import About, JsonArchive
 from makeway_app.cli.loose import load_files
+from makeway_app.cli.processes import side_by_side
 from makeway_app.replay import Options, replay
 from makeway_sweep.plan import Variant
 
@@ -105,30 +97,6 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
 
 
 # ---------------------------------------------------------------------------------- this computer
-_workloads: Mapping[str, Shared] = {}
-_task = Task()
-
-
-def _begin(workloads: Mapping[str, Shared], task: Task, alive: Connection, other: Connection) -> None:
-    """Prepare a worker: it ends with whoever started it, and leaves interrupts to it."""
-    global _workloads, _task
-    _workloads, _task = workloads, task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    other.close()
-    threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
-
-
-def _end_with(alive: Connection) -> None:
-    with contextlib.suppress(EOFError, OSError):
-        alive.recv_bytes()
-    os._exit(1)
-
-
-def _work(variant: Variant, label: str, key: str) -> Outcome:
-    return run(variant, label, _workloads[key], _task)
-
-
 Wanted = Sequence[tuple[Variant, str, str]]
 """Variant, label, and the key of its workload."""
 
@@ -138,39 +106,14 @@ def on_cores(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, worker
 
     :raises ConfigError: a process was killed.
     """
-    if workers == 1:
-        for variant, label, key in wanted:
-            yield run(variant, label, workloads[key], task)
-        return
-    # Forked workers have the jobs already; elsewhere they are sent once to each.
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
-    alive, held = context.Pipe(duplex=False)
-    gc.collect()
-    collector.freeze()  # the collector's marks would have each worker copy all pages
-    pool = concurrent.futures.ProcessPoolExecutor(
-        min(workers, len(wanted)),
-        mp_context=context,
-        initializer=_begin,
-        initargs=(workloads, task, alive, held),
-    )
-    try:
-        futures = [pool.submit(_work, *each) for each in wanted]
-        for future in concurrent.futures.as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool:
-        text = (
-            "a worker was killed, perhaps for want of memory; what is done is kept, the same command goes on"
-        )
-        raise ConfigError("sweep", [Problem("", text)]) from None
-    except BaseException:
-        held.close()  # ends the workers, whatever they do
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-        held.close()
-        alive.close()
-        collector.unfreeze()
+
+    def work(at: int) -> Outcome:
+        variant, label, key = wanted[at]
+        return run(variant, label, workloads[key], task)
+
+    with side_by_side(work, len(wanted), 0 if workers == 1 else workers, "sweep") as outcomes:
+        for _, outcome in outcomes:
+            yield outcome
 
 
 # ----------------------------------------------------------------------------------------- Dask

@@ -30,6 +30,9 @@ class Output:
         :raises ConfigError: nothing can be written there.
         """
         self.name = name
+        self._failed: OSError | None = None
+        """Why nothing more is written: a disk may be full long before the run is over."""
+        self._over = False
         self._temporary: Path | None = None
         self._target = Path(os.path.realpath(name))
         try:
@@ -60,12 +63,16 @@ class Output:
         return None if self._temporary is None else str(self._target.parent)
 
     def write(self, text: str) -> None:
-        """Append `text`.
-
-        :raises OSError: it names the file.
-        """
-        with self._named():
-            self._stream.write(text)
+        """Append `text`; where a file cannot be written, `close` tells."""
+        if self._failed is not None:
+            return
+        try:
+            with self._named():
+                self._stream.write(text)
+        except OSError as error:
+            if self.name == STDOUT:
+                raise
+            self._failed = error
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -87,23 +94,48 @@ class Output:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            self._keep()
+            self.close()
         else:
             self._drop()
 
-    def _keep(self) -> None:
+    def close(self) -> None:
+        """Let the file take its name; a second time nothing is done.
+
+        :raises OSError: it could not be written, and names the file.
+        """
+        if self._over:
+            return
+        self._over = True
         try:
             if self._stream is sys.stdout:
                 self._stream.flush()
                 return
             with self._named():
                 self._stream.close()
+            if self._failed is not None:
+                raise self._failed
             if self._temporary is not None:
                 self._temporary.chmod(_mode_for(self._target))
                 self._temporary.replace(self._target)
+                self._temporary = None
         except OSError:
             self._drop()
             raise
+
+    def keep_part(self) -> str | None:
+        """Keep what was written of a file that is not whole under a name of its own; return it; None: nothing is kept.
+
+        What bears the file's own name stays as it was.
+        """
+        if self._temporary is None or self._failed is not None:
+            return None
+        with self._named():
+            self._stream.close()
+        part = self._target.with_name(f"{self._target.name}.partial")
+        self._temporary.chmod(_mode_for(part))
+        self._temporary.replace(part)
+        self._temporary = None
+        return f"{self.name}.partial"
 
     def _drop(self) -> None:
         if self._temporary is not None:

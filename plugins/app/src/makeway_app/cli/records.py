@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from makeway_app.archive import About, JsonArchive, heading
 from makeway_app.cli import brought
 from makeway_app.cli.outputs import Output
 from makeway_app.replay import Run
-from makeway_app.report import Column
 from makeway_engine.engine import Engine
 
 PageWriter = Callable[[Sequence[tuple[Path, str]], Callable[[str], object]], None]
@@ -90,6 +87,11 @@ class Keeper:
             more["compared"] = {label: dict(each) for label, each in compared.items()}
         self.archive.write(to, run, self._about, more)
 
+    def write_record(self, path: Path, run: Run, figures: Mapping[str, Any]) -> None:
+        """Write the record of the run alone."""
+        with path.open("w", encoding="utf-8") as stream:
+            self.write_json(stream.write, run, figures)
+
 
 def page_writer() -> PageWriter:
     """Return what writes pages.
@@ -108,19 +110,4 @@ def views_named(names: Iterable[str]) -> list[View]:
     return [brought.load(brought.VIEWS, name) for name in names]
 
 
-@contextlib.contextmanager
-def records_of(
-    kept: Sequence[tuple[Keeper, Column]], folder: str | None = None
-) -> Iterator[list[tuple[Path, str]]]:
-    """Write the records of runs for as long as the body lasts; yield each with what its run is called."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".records.") as place:
-        records = []
-        for at, (keeper, column) in enumerate(kept):
-            path = Path(place) / f"{at}.json"
-            with path.open("w", encoding="utf-8") as stream:
-                keeper.write_json(stream.write, column.run, column.figures)
-            records.append((path, column.label))
-        yield records
-
-
-__all__ = ["Keeper", "page_writer", "records_of", "views_named"]
+__all__ = ["Keeper", "page_writer", "views_named"]

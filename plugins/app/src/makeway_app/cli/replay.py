@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import errno
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+import attrs
 import click
 from rich.console import RenderableType
 from rich.text import Text
@@ -20,17 +27,22 @@ from makeway_app import status
 from makeway_app.archive import JsonArchive
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.changes import is_file, variant
-from makeway_app.cli.group import UNUSABLE
+from makeway_app.cli.group import INTERRUPTED, UNUSABLE
 from makeway_app.cli.inputs import Loaded, check_plugins, refusals, with_actions
 from makeway_app.cli.listing import in_short
 from makeway_app.cli.loose import load_files
+from makeway_app.cli.meter import Board
 from makeway_app.cli.options import Duration, status_instants, status_options, workload_options
 from makeway_app.cli.outputs import STDOUT, Output, check_names
-from makeway_app.cli.records import Keeper, page_writer, records_of, views_named
+from makeway_app.cli.processes import cores, side_by_side
+from makeway_app.cli.records import Keeper, page_writer, views_named
 from makeway_app.cli.request import CONFIGURED, Request, in_world
-from makeway_app.cli.running import column_of
-from makeway_app.cli.terminal import note, show
-from makeway_app.report import Column, left_out, rejections, summary
+from makeway_app.cli.running import Ran, ran
+from makeway_app.cli.terminal import console, note, show
+from makeway_app.replay import SIMULATED
+from makeway_app.report import Column, left_out, letters, rejections, short_name, summary
+
+T = TypeVar("T")
 
 
 @click.command()
@@ -196,50 +208,204 @@ def replay(
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
     more = filter(None, (in_short(loaded.unmodelled, config.name),))
     note("warning", (*loaded.warnings, *more, *odd, *old))
-    queues: list[str] = []
     write = page_writer() if report_file is not None else None
     if by_job and not compared:
         raise ConfigError(
             "--by-job", [Problem("", "there is nothing to compare with; name it with --compare")]
         )
     views = views_named(name for name, wanted in (("gantt", gantt), ("by-job", by_job)) if wanted)
-    seen: list[RenderableType] = []
     against = registry.tool("against", "--against-log") if against_log else None
+    seen: list[RenderableType] = []
+    failures: list[OSError] = []
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
+        folder = files["--report"].folder if "--report" in files else None
         keepers = [Keeper(log=None if at else files.get("--log")) for at in range(len(variants))]
-        for option, kept in (("--json", keepers[:1]), ("--report", keepers)):
-            for keeper in kept if option in files else ():
-                keeper.archive = stack.enter_context(JsonArchive(files[option].folder))
-        for keeper in keepers if views else ():
-            keeper.archive = keeper.archive or stack.enter_context(JsonArchive())
-        if against is not None:
-            for keeper in keepers:
-                keeper.against = against.AgainstLog()
-        columns = [
-            column_of(request, label, each, queues, keeper)
-            for keeper, (label, each) in zip(keepers, variants.items(), strict=True)
-        ]
-        _write(columns, files, keepers[0])
-        runs = list(zip(keepers, columns, strict=True))
-        if write is not None:
-            page = files["--report"]
-            with records_of(runs, page.folder) as records:
-                write(records, page.write)
-        if views:
-            with records_of(runs) as records:
-                seen = [each for view in views for each in view(records)]
-        for keeper, column in runs if against is not None else ():
-            if len(runs) > 1:
-                seen.append(Text(f"{column.label}:"))
-            seen += keeper.against.tables(column, loaded.matters)
+        for at, keeper in enumerate(keepers):
+            if (views or "--report" in files) or (at == 0 and "--json" in files):
+                near = files["--json"].folder if at == 0 and "--json" in files else folder
+                keeper.archive = stack.enter_context(JsonArchive(near))
+            keeper.against = against.AgainstLog() if against is not None else None
+        records = _Records(stack, folder) if views or write is not None else None
+        runs = _runs(request, variants, keepers, files, records)
+        columns = [each.column for each in runs]
+        _keeping(failures, "--json", files, lambda to: _write_json(to, runs, keepers[0]))
+        _keeping(failures, "--rejected", files, lambda to: _write_rejected(to, columns[0]))
+        if records is not None:
+            names = [each.label for each in columns]
+            if write is not None:
+                _keeping(failures, "--report", files, lambda to: write(records.named(names), to.write))
+            seen = [each for view in views for each in view(records.named(names))]
+        _keeping(failures, "--log", files, lambda to: None)
+        for name, each in zip(letters(columns), runs, strict=True):
+            if each.against is not None:
+                seen += [Text(f"{name}: {each.column.label}")] if len(runs) > 1 else []
+                seen += each.against.tables(each.column, loaded.matters)
     on_stderr = STDOUT in (json_file, log_file, report_file, rejected_file)
-    note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
+    note("note", dict.fromkeys(text for each in runs for text in each.notes))
+    note("note", dict.fromkeys(text for each in columns for text in each.workload.notes))
+    queues = [text for each in runs for text in each.queues]
     show([*queues, *summary(columns), *_about_the_site(loaded), *seen], err=on_stderr)
+    for failure in failures[1:]:
+        click.echo(f"makeway: {failure.filename}: {failure.strerror}", err=True)
+    if failures:
+        raise failures[0]
     lost = left_out(columns)
     if lost and not allow_unusable:
         click.echo(f"makeway: done, but {lost}; --allow-unusable takes that as it is", err=True)
         raise click.exceptions.Exit(UNUSABLE)
+
+
+# ------------------------------------------------------------------------------------- the runs
+class _Records:
+    """Records of all runs, in a folder of their own for as long as they are needed."""
+
+    def __init__(self, stack: contextlib.ExitStack, folder: str | None) -> None:
+        """Make the folder.
+
+        :param folder: where it is to lie; None: where the system has such folders.
+        """
+        place = tempfile.TemporaryDirectory(dir=folder, prefix=".records.", ignore_cleanup_errors=True)
+        self.folder = Path(stack.enter_context(place))
+        self.count = 0
+
+    def path(self, at: int) -> Path:
+        """Return where the record of a run lies."""
+        self.count = max(self.count, at + 1)
+        return self.folder / f"{at}.json"
+
+    def named(self, names: Sequence[str]) -> list[tuple[Path, str]]:
+        """Return the records with what their runs are called.
+
+        :raises OSError: one of them could not be written.
+        """
+        for at in range(self.count):
+            if not self.path(at).exists():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return [(self.path(at), name) for at, name in enumerate(names)]
+
+
+def _runs(
+    request: Request,
+    variants: Mapping[str, Config],
+    keepers: Sequence[Keeper],
+    files: Mapping[str, Output],
+    records: _Records | None,
+) -> list[Ran]:
+    """Do all runs: the first here, the others beside it, each in a process of its own.
+
+    :raises click.exceptions.Exit: somebody interrupted them; what was written is kept.
+    """
+    labels = list(variants)
+    several = len(labels) > 1
+    titles = [f"{short_name(at)}: {label}" if several else "replaying" for at, label in enumerate(labels)]
+    board = Board(titles, console(err=True))
+    stop: list[int] = []
+
+    def one(at: int) -> Ran:
+        label = labels[at]
+        name = short_name(at) if several else ""
+        done = ran(request, label, variants[label], keepers[at], board.gauges[at], stop=stop, beside=name)
+        if records is not None and done.run is not None:
+            with contextlib.suppress(OSError):  # `named` tells
+                path = records.path(at)
+                part = path.with_suffix(".part")
+                keepers[at].write_record(part, done.run, done.column.figures)
+                part.replace(path)
+        return done
+
+    def other(at: int) -> Ran:
+        done = one(at + 1)
+        if done.against is not None:
+            done.against.inner = None  # it stays in its process
+        return attrs.evolve(done, run=None)
+
+    real = any(registry.full_name(each.world.name) != SIMULATED for each in variants.values())
+    workers = 0 if real or request.runner is not None else cores()
+    for at in range(len(labels)) if records is not None else ():
+        records.path(at)
+    with (
+        _interruptible(stop, real=real) as wait,
+        side_by_side(other, len(labels) - 1, workers, "--compare") as others,
+    ):
+        with board.shown():
+            first = one(0)
+            found = {} if stop else wait(lambda: dict(others))
+        if found is None or stop:
+            _interrupted(first, keepers[0], board, files)
+    return [first, *(found[at] for at in range(len(labels) - 1))]
+
+
+@contextlib.contextmanager
+def _interruptible(stop: list[int], *, real: bool) -> Iterator[Callable[[Callable[[], T]], T | None]]:
+    """Let the first Ctrl-C stop a run at its next instant, a second one end everything at once.
+
+    What is yielded calls a function that waits for others; the first Ctrl-C breaks that off, and it returns None.
+
+    :param real: jobs are really run, so that nothing stops at an instant.
+    """
+    waits = False
+
+    def wait(call: Callable[[], T]) -> T | None:
+        nonlocal waits
+        waits = True
+        try:
+            return call()
+        except KeyboardInterrupt:
+            if not stop:
+                raise
+            return None
+
+    def take(number: int, _: object) -> None:
+        again = bool(stop)
+        stop.append(number)
+        if again or waits:
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if real or not main or before is not signal.default_int_handler:
+        yield wait
+        return
+    signal.signal(signal.SIGINT, take)
+    try:
+        yield wait
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupted(first: Ran, keeper: Keeper, board: Board, files: Mapping[str, Output]) -> None:
+    """Say where the runs stopped, keep what was written, and leave.
+
+    :raises click.exceptions.Exit: always.
+    """
+    lines = ["makeway: interrupted"]
+    lines += [f"  {gauge.title}: stopped at {gauge.date}, {gauge.jobs} ended" for gauge in board.gauges]
+    if "--json" in files:
+        _write_json(files["--json"], [first], keeper)
+    for option in ("--json", "--log"):
+        kept = files[option].keep_part() if option in files else None
+        if kept is not None:
+            lines.append(f"  {kept} has what happened up to then")
+    click.echo("\n".join(lines), err=True)
+    raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _keeping(
+    failures: list[OSError], option: str, files: Mapping[str, Output], write: Callable[[Output], None]
+) -> None:
+    """Write a file whole; where that fails, keep the reason, so that tables are shown all the same."""
+    if option not in files:
+        return
+    target = files[option]
+    try:
+        write(target)
+        target.close()
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or target.name == STDOUT:
+            raise
+        error.filename = target.name
+        failures.append(error)
 
 
 def _variants(base: Config, compared: Sequence[str], asked: Asked) -> dict[str, Config]:
@@ -289,14 +455,16 @@ def _check_times(shown: Mapping[str, Sequence[Seconds]], until: Seconds | None) 
             raise ConfigError(f"--{command or 'queue'}-at", [problem])
 
 
-def _write(columns: Sequence[Column], files: Mapping[str, Output], keeper: Keeper) -> None:
-    first = columns[0]
-    if "--json" in files:
-        compared = {each.label: each.figures for each in columns[1:]}
-        keeper.write_json(files["--json"].write, first.run, first.figures, compared)
-    if "--rejected" in files:
-        lines = rejections(first.workload, first.run.recorder)
-        files["--rejected"].write("".join(f"{line}\n" for line in lines))
+def _write_json(target: Output, runs: Sequence[Ran], keeper: Keeper) -> None:
+    first, *others = runs
+    if first.run is not None:
+        compared = {each.column.label: each.column.figures for each in others}
+        keeper.write_json(target.write, first.run, first.column.figures, compared)
+
+
+def _write_rejected(target: Output, column: Column) -> None:
+    lines = rejections(column.workload, column.unrunnable)
+    target.write("".join(f"{line}\n" for line in lines))
 
 
 __all__ = ["replay"]

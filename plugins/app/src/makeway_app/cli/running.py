@@ -20,14 +20,14 @@ from makeway.state import State, write_state
 from makeway.worlds.events import Event
 from makeway_app.cli.group import TRACE, switched_on
 from makeway_app.cli.inputs import open_jobs
+from makeway_app.cli.meter import Gauge
 from makeway_app.cli.outputs import Output
 from makeway_app.cli.records import Keeper
 from makeway_app.cli.request import CONFIGURED, Request
-from makeway_app.cli.terminal import Hooks, note, progress
 from makeway_app.readers.commands import commands_with
 from makeway_app.replay import SIMULATED, Options, Run
 from makeway_app.replay import replay as run_replay
-from makeway_app.report import Column, queue
+from makeway_app.report import Column, column, queue
 from makeway_engine.engine import Engine
 
 
@@ -44,22 +44,52 @@ class InvariantChecker(Protocol):
         """Look at the whole run."""
 
 
-def column_of(
+@attrs.frozen(kw_only=True)
+class Ran:
+    """A run that is over."""
+
+    column: Column
+    run: Run | None
+    """None: it was another process's."""
+    queues: Sequence[str] = ()
+    """What status commands showed, in order."""
+    notes: Sequence[str] = ()
+    against: Any = None
+    """What held the run against its log; None: nothing did."""
+
+
+def ran(
     request: Request,
     label: str,
     config: Config,
-    queues: list[str],
     keeper: Keeper,
-) -> Column:
-    """Replay one configuration."""
+    gauge: Gauge,
+    *,
+    stop: Sequence[object] = (),
+    beside: str = "",
+) -> Ran:
+    """Replay one configuration.
+
+    :param stop: see `Options.stop`.
+    :param beside: what the run is called beside others; empty: it is alone.
+    """
     first = label == CONFIGURED
+    queues: list[str] = []
+    notes: list[str] = []
+
+    def started(engine: Engine) -> None:
+        engine.recorder.metrics.wait_of = {} if beside else None
+        keeper.started(engine)
+        gauge.started(engine)
+
     options = Options(
         until=request.until,
         sink=None if keeper.log is None else keeper.write,
         keep=request.check_invariants,
         archive=keeper.told(),
-        started=keeper.started,
-        snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
+        started=started,
+        stop=stop,
+        snapshots=_snapshots(request.queues, queues, "" if first else f" ({beside}: {label})"),
         runner=request.runner,
         trace=switched_on(TRACE),
         measures=request.measures,
@@ -68,29 +98,27 @@ def column_of(
         begin_from=request.begin_from,
         states=_writers_of_states(request.states_at) if first else {},
     )
-    with watched(request, config, label) as (workload, hooks):
-        config, notes = warmed_up(config, request.warm_up, workload.start_wall)
-        note("note", notes)
+    with watched(request, config, gauge) as workload:
+        config, told = warmed_up(config, request.warm_up, workload.start_wall)
+        notes += told
         commands = commands_with(config, str(request.loaded.path), workload)
         if request.runner is not None and commands:
             text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
             raise ConfigError("--runner", [Problem("", text)])
         checker = _checker(commands) if request.check_invariants else None
         options = begun_warm(options, workload, config)
-        after = _both(checker, hooks.stepped)
         cluster = keeper.begin(config, label, workload)
-        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after), cluster)
+        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=checker), cluster)
     if checker is not None:
-        _finish(checker, run, request.until)
+        notes.append(_finish(checker, run, request.until))
     run.recorder.metrics.rows_unusable = workload.rejected_count
     figures = dict(run.engine.metrics())
     figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
     keeper.end(run, figures)
-    cut = request.until is not None
-    column = Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
+    shown = column(label, run, workload, figures, cut_short=bool(stop) or request.until is not None)
     if keeper.against is not None:
-        keeper.against.finish(column)
-    return column
+        keeper.against.finish(run.recorder)
+    return Ran(column=shown, run=run, queues=queues, notes=notes, against=keeper.against)
 
 
 def warmed_up(
@@ -142,34 +170,23 @@ def _writers_of_states(states_at: Sequence[tuple[Seconds, str]]) -> dict[Seconds
 
 
 @contextlib.contextmanager
-def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Workload, Hooks]]:
-    """Open the workload, with a progress bar while the body runs."""
+def watched(request: Request, config: Config, gauge: Gauge) -> Iterator[Workload]:
+    """Open the workload; while the body runs, the gauge knows how much of it was read."""
     path = request.workload
-    total = path.stat().st_size if path is not None and path.is_file() else None
-    title = "replaying" if label == CONFIGURED else f"replaying {label}"
-    with progress(title, total) as hooks:
+    gauge.opens(path.stat().st_size if path is not None and path.is_file() else None)
+    with gauge.following():
         options = ReadOptions(
             config=config,
             limit=request.limit,
-            progress=hooks.read,
+            progress=gauge.read,
             most_rejected=None if request.all_rejected else 1000,
         )
         if path is None and request.begin is not None and not config.job:
-            yield Workload(name=request.begin_from, jobs=iter(())), hooks
+            workload = Workload(name=request.begin_from, jobs=iter(()))
         else:
-            yield open_jobs(request.loaded, path, options, request.format), hooks
-
-
-def _both(*calls: Callable[[Engine], None] | None) -> Callable[[Engine], None] | None:
-    wanted = [call for call in calls if call is not None]
-    if len(wanted) < 2:
-        return wanted[0] if wanted else None
-
-    def stepped(engine: Engine) -> None:
-        for call in wanted:
-            call(engine)
-
-    return stepped
+            workload = open_jobs(request.loaded, path, options, request.format)
+        gauge.opened(workload)
+        yield workload
 
 
 def _checker(commands: Sequence[tuple[Seconds, Event]]) -> InvariantChecker:
@@ -177,8 +194,8 @@ def _checker(commands: Sequence[tuple[Seconds, Event]]) -> InvariantChecker:
     return found
 
 
-def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
-    """Check what holds in the end, and say what was checked.
+def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> str:
+    """Check what holds in the end, and return what was checked.
 
     :raises InvariantError: something does not hold.
     """
@@ -189,7 +206,7 @@ def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
     leader = run.engine.policies.leader
     as_told = f"as real {leader.title} does" if leader is not None else "as the specification says"
     but = f"; {as_told}: {shown}" if excused else ""
-    note("note", [f"the invariants held after all of {checker.steps:,} steps{but}"])
+    return f"the invariants held after all of {checker.steps:,} steps{but}"
 
 
 def _snapshots(

@@ -1,4 +1,4 @@
-"""Know where tables, notes and progress go.
+"""Know where tables and notes go.
 
 In a file or a pipe, tables are as wide as they have to be and end no line with blanks: they can be
 compared and pasted.
@@ -6,15 +6,11 @@ compared and pasted.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 
-import attrs
 import click
 from rich.console import Console, RenderableType
-
-from makeway_engine.engine import Engine
 
 _WIDE = 4000
 """Columns of a file or a pipe."""
@@ -34,7 +30,7 @@ def show(renderables: Iterable[RenderableType], *, err: bool = False) -> None:
         for at, renderable in enumerate(renderables):
             if at:
                 target.print()
-            target.print(renderable)
+            target.print(renderable, crop=False)
     lines = captured.get().splitlines()
     if not target.is_terminal:
         lines = [line.rstrip() for line in lines]
@@ -46,27 +42,3 @@ def note(kind: str, texts: Iterable[str]) -> None:
     """Print remarks on standard error, one line each."""
     for text in texts:
         click.echo(f"{kind}: {text}", err=True)
-
-
-@attrs.frozen
-class Hooks:
-    """Whom to tell about progress; None: nobody looks."""
-
-    read: Callable[[int], None] | None = None
-    stepped: Callable[[Engine], None] | None = None
-
-
-@contextlib.contextmanager
-def progress(title: str, total: int | None) -> Iterator[Hooks]:
-    """Show a bar on standard error while the body runs; only on a terminal.
-
-    :param total: bytes of the workload; None: not known.
-    """
-    target = console(err=True)
-    if not target.is_terminal:
-        yield Hooks()
-        return
-    from makeway_app.cli import meter  # the bar takes long to import, and few look at one
-
-    with meter.bar(target, title, total) as shown:
-        yield Hooks(shown.read, shown.stepped)

@@ -77,9 +77,9 @@ class AgainstLog:
             self.missing[telling.BY_HAND] += 1
 
     # --------------------------------------------------------------------------- results
-    def finish(self, column: Column) -> None:
+    def finish(self, recorder: Recorder) -> None:
         """Look at the jobs that had not ended when the run was over."""
-        for history in column.run.recorder.histories.values():
+        for history in recorder.histories.values():
             if history.final_state is None and history.first_start is not None:
                 self.look_at(history)
 

@@ -99,10 +99,9 @@ def _known(
 ) -> Iterator[str]:
     """Yield what of the site a replay has not seen."""
     del missing
-    config = column.run.engine.config
     if column.workload.rejected_count:
         yield f"{count(column.workload.rejected_count, 'row')} of the log cannot be used"
-    if not config.workload.warm:
+    if not column.warm:
         yield "the machine was empty at the start; --set workload.warm=true begins with the jobs that ran then"
     if all(row.priorities is None for row in rows):
         yield "the log has no column Priority: whether jobs stood in the right order cannot be seen"

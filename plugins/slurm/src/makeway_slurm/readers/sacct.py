@@ -109,6 +109,7 @@ class SacctReader:
         layout, lines = _read_layout(path, read_lines(path, options.progress))
         rows = list(_usable_rows(whole_rows(lines, layout), layout, workload))
         rows.sort(key=lambda row: (row.submit, row.order, row.line))
+        workload.total = len(rows)
         if rows:
             workload.start_wall = rows[0].submit
         machine = machine_of(options.config)

@@ -78,4 +78,4 @@ def _workload(places: Sequence[Place], name: str, source: str) -> Workload:
         for job, (place, table) in ordered
         for spec in specs_of(job, table, f"{name}:{place.line or place.path}")
     )
-    return Workload(name=name, jobs=jobs)
+    return Workload(name=name, jobs=jobs, total=len(ordered))
