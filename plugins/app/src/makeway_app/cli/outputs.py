@@ -96,7 +96,7 @@ class Output:
         if kind is None:
             self.close()
         else:
-            self._drop()
+            self.drop()
 
     def close(self) -> None:
         """Let the file take its name; a second time nothing is done.
@@ -119,7 +119,7 @@ class Output:
                 self._temporary.replace(self._target)
                 self._temporary = None
         except OSError:
-            self._drop()
+            self.drop()
             raise
 
     def keep_part(self) -> str | None:
@@ -137,7 +137,9 @@ class Output:
         self._temporary = None
         return f"{self.name}.partial"
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Forget what was written; a file of that name stays as it was."""
+        self._over = True
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
         if self._stream is not sys.stdout:

@@ -404,6 +404,7 @@ def _keeping(
     except OSError as error:
         if isinstance(error, BrokenPipeError) or target.name == STDOUT:
             raise
+        target.drop()
         error.filename = target.name
         failures.append(error)
 
