@@ -131,6 +131,8 @@ class Standing:
     begun_with: Seconds = 0.0
     marked_saved: bool = False
     lost: Seconds = 0.0
+    kept: bool = False
+    """Whether an operator holds it or has stopped it."""
     marks: tuple[str, ...] = ()
     grace: Grace | None = None
     """It is in its grace time."""
@@ -418,7 +420,7 @@ COPIED = (
     ),
     *("ran", "end_at", "suspended_at", "suspended_by", "stopped", "preemptions", "preemptions_before"),
     *("preempted_at", "resume_after", "preempt_at", "asked_at", "checkpointed", "begun_with", "marked_saved"),
-    "lost",
+    *("lost", "kept"),
 )
 """Fields that `Job` and `Standing` share as they are."""
 

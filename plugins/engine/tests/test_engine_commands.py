@@ -531,8 +531,73 @@ def test_the_leader_holds_all_components_and_another_itself(held: str) -> None:
     waits = replay_table(
         BLOCKER, cluster=cluster(3), config=BY_BACKFILL, commands=f"5 hold {held}", until=40.0
     )
-    assert [waits.reason(part.id) == "JobHeldUser" for part in PARTS] == [held == "h+0", True]
+    assert [waits.reason(part.id) == "JobHeldAdmin" for part in PARTS] == [held == "h+0", True]
     run = replay_table(
         BLOCKER, cluster=cluster(3), config=BY_BACKFILL, commands=f"5 hold {held}\n50 release {held}"
     )
     assert (run.starts("h+0"), run.starts("h+1")) == ((50.0,), (50.0,))
+
+
+# --------------------------------------------------------------- what operators have done, and cancels on the way
+def given(commands: str) -> TableRun:
+    """Replay two jobs of ann that want one node, under commands of several people."""
+    jobs = [
+        JobSpec(id="first", run_time=20.0, user="ann"),
+        JobSpec(id="a", run_time=10.0, user="ann", submit_at=1.0),
+    ]
+    return replay_table(jobs, cluster=cluster(1), config=BUILTIN, commands=commands, until=300.0)
+
+
+def why_not(run: TableRun) -> list[str]:
+    """Return why commands were refused, without what is allowed."""
+    return [text.partition(";")[0] for text in refusals(run)]
+
+
+@pytest.mark.parametrize("verb", ["release a", "priority a 5"])
+def test_a_hold_by_an_operator_is_undone_by_operators(verb: str) -> None:
+    """Slurm: a user may not release an admin hold, and says JobHeldAdmin; anybody releases his own."""
+    kept = given(f"2 hold a\n5 {verb} @ann")
+    assert (kept.starts("a"), kept.reason("a")) == ((), "JobHeldAdmin")
+    assert why_not(kept) == ["an operator holds the job"]
+    assert given(f"2 hold a\n5 {verb}").starts("a") == (20.0,)
+    assert given(f"2 hold a @ann\n5 {verb} @ann").starts("a") == (20.0,)
+    assert given(f"2 hold a\n3 hold a @ann\n5 {verb} @ann").starts("a") == ()
+
+
+def test_a_stop_by_an_operator_is_undone_by_operators() -> None:
+    """Neither a resume nor a release of its owner lets it go on; requeued it stays held."""
+    for tried in ("resume", "release"):
+        run = given(f"2 suspend first\n5 {tried} first @ann\n40 resume first")
+        assert why_not(run) == ["an operator has stopped the job"]
+        assert run.only("first") == (
+            "0 first start",
+            "2 first suspend",
+            "40 first resume",
+            "58 first complete",
+        )
+    again = given("2 suspend first\n5 requeue first @ann\n8 release first @ann")
+    assert (again.starts("first"), again.reason("first")) == ((0.0,), "JobHeldAdmin")
+    own = given("2 suspend first @ann\n5 resume first @ann")
+    assert (refusals(own), own.state("first")) == ([], JobState.COMPLETED)
+
+
+@pytest.mark.parametrize("when", [12, 25, 39])
+def test_a_cancel_of_a_job_that_leaves_for_a_requeue_ends_it(when: int) -> None:
+    """Slurm: scancel of a job that is PENDING and COMPLETING makes it CANCELLED, and prevents the requeue."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time  on_term
+        a    low             0      1       300  ignore
+        b    hi             10      1       300  -
+        """,
+        cluster=cluster(1),
+        config={
+            "partitions": tiers(low=1, hi=2),
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": "requeue",
+            "clockwork": {"kill_wait": 30.0},
+        },
+        commands=f"{when} cancel a",
+    )
+    assert refusals(run) == []
+    assert (run.starts("a"), run.state("a"), run.starts("b")) == ((0.0,), JobState.CANCELLED, (40.0,))

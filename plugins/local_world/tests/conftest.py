@@ -91,6 +91,10 @@ class Site:
         """Return the live jobs by id."""
         return {job["id"]: job for job in json.loads(self.ok("queue", "--json"))["jobs"]}
 
+    def ended(self) -> list[dict[str, Any]]:
+        """Return the jobs that have ended."""
+        return list(json.loads(self.ok("history", "--json"))["jobs"])
+
     def until(self, true: Callable[[], Any], what: str = "") -> Any:
         """Wait until something is so; fail if it is not for long."""
         end = time.monotonic() + PATIENCE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from typing import Any
 
 import pytest
@@ -74,3 +76,85 @@ def test_a_defect_in_the_configuration_of_a_daemon_is_an_error(tiers: Site) -> N
         result = tiers.run("reload", str(tiers.config))
         assert result.exit_code == 2
         assert "killed_at_resume_keeps_nodes: got true" in result.stderr
+
+
+def test_a_refusal_is_told_once(up: Site) -> None:
+    """A later command about the job that is done is told so, and one that is refused for another reason tells that."""
+    job = up.submit("--hold", "--", "sleep", "60")
+    assert up.run("suspend", job).stderr == f"makeway: job {job}: the job is pending\n"
+    for change in ("nice=1000", "time=5:00"):
+        result = up.run("update", job, change)
+        assert (result.exit_code, result.stderr) == (0, ""), change
+    assert up.run("release", job).exit_code == 0
+    assert "not held" not in up.run("hold", job).stderr
+
+
+def test_a_cancel_of_a_job_on_its_way_back_to_the_queue_ends_it(site: Site) -> None:
+    """By its id, by all, and by `down --kill`; over a crash of the daemon, too."""
+    site.config.write_text(TIERS.replace("kill_wait = 1.0", "kill_wait = 6.0"))
+    stubborn = ["sh", "-c", "trap : TERM; i=0; while [ $i -lt 300 ]; do sleep 0.2; i=$((i+1)); done"]
+
+    def leaving() -> str:
+        victim = site.submit("-p", "rq", "-n", "4", "--", *stubborn)
+        site.until(lambda: site.state_of(victim) == "RUNNING")
+        time.sleep(0.3)  # until its trap is set
+        site.submit("-p", "urgent", "-n", "4", "--", "true")
+        site.until(lambda: site.state_of(victim) == "COMPLETING")
+        return victim
+
+    daemon = site.up()
+    victim = leaving()
+    assert site.run("cancel", victim).exit_code == 0
+    assert "it is completing" in site.run("cancel", victim).stderr
+    daemon.send_signal(signal.SIGKILL)
+    daemon.wait()
+    site.up()
+    site.until(lambda: not site.jobs(), "an end")
+    (row,) = [each for each in site.ended() if each["id"] == victim]
+    assert (row["state"], row["requeues"]) == ("CANCELLED", 0)
+    leaving()
+    site.ok("down", "--kill")
+
+
+@as_root
+def test_what_an_operator_has_held_or_stopped_no_user_lets_go(system: Site) -> None:
+    """Nor after a crash; the operator does."""
+
+    def tell(uid: int, verb: str, **more: Any) -> dict[str, Any]:
+        return dict(system.ask(uid, "post", "/v1/commands", {"verb": verb, "jobs": [job], **more}))
+
+    body = {"command": ["sleep", "600"], "cwd": "/", "output": "/dev/null"}
+    for stop, go in (("hold", "release"), ("suspend", "resume")):
+        job = system.ask(ANN, "post", "/v1/jobs", body | {"hold": stop == "hold"})["id"]
+        begins = "PENDING" if stop == "hold" else "RUNNING"
+        system.until(lambda job=job, begins=begins: system.state_of(job) == begins)
+        assert tell(0, stop)["done"] == [job]
+        system.processes[-1].send_signal(signal.SIGKILL)
+        system.processes[-1].wait()
+        system.up("--system")
+        for verb, more in ((go, {}), ("update", {"changes": {"priority": "0"}}), ("top", {}), (go, {})):
+            tell(ANN, verb, **more)
+            assert system.state_of(job) == ("PENDING" if stop == "hold" else "SUSPENDED")
+        why = tell(ANN, go)["refused"][job]
+        assert "only operators may" in why
+        assert tell(0, go)["done"] == [job]
+        system.until(lambda job=job: system.state_of(job) == "RUNNING")
+        assert tell(ANN, "cancel")["done"] == [job]
+
+
+@as_root
+def test_the_port_of_the_page_is_not_for_users_to_choose(system: Site) -> None:
+    """Root listens there; who asks first chooses for all."""
+    answer = system.ask(ANN, "post", "/v1/web", {"port": 8181})
+    assert answer == "403 only root, the daemon's user and operators may choose the port of the page"
+    assert "allowed: 0 to 65535" in system.ask(ANN, "post", "/v1/web", {"port": True})
+    url = system.ask(ANN, "post", "/v1/web", {})["url"]
+    assert "the page is at port" in system.ask(0, "post", "/v1/web", {"port": 1})
+    assert url.startswith("http://127.0.0.1:")
+    system.ok("down")
+    settings = "settings = { private = true, web = "
+    text = system.config.read_text()
+    system.config.write_text(text.replace("settings = { private = true", f'{settings}"operators"'))
+    system.up("--system")
+    assert "may see the page" in system.ask(ANN, "post", "/v1/web", {})
+    assert system.ask(0, "post", "/v1/web", {})["url"]

@@ -213,7 +213,8 @@ def _signal(text: str) -> dict[str, Any]:
 def commands(text: str, cluster: Cluster) -> list[tuple[Seconds, Event]]:
     """Read what people and nodes do from lines such as ``10 suspend low`` and ``5 drain n[1-2]``.
 
-    A third word is the command's value: ``10 priority low 500``.
+    A third word is the command's value: ``10 priority low 500``. A last word says whose command it is, if it is not
+    an administrator's: ``10 release low @ann``.
 
     :raises ValueError: if a line is too short or names a node that does not exist.
     """
@@ -226,7 +227,8 @@ def commands(text: str, cluster: Cluster) -> list[tuple[Seconds, Event]]:
             event: Event = _NODE_EVENTS[name](_nodes(about, cluster))
             found.append((float(at), event))
         else:
-            found.append((float(at), Command(name, about, value=" ".join(value))))
+            user = value.pop()[1:] if value and value[-1].startswith("@") else None
+            found.append((float(at), Command(name, about, user, " ".join(value))))
     return found
 
 

@@ -333,6 +333,8 @@ class JobDraft:
     """Nodes that must be among its nodes."""
     excluded: NodeBits = 0
     """Nodes that must not."""
+    kept: bool = False
+    """Whether an operator holds it or has stopped it, which its owner may not undo."""
     marks: frozenset[str] = frozenset()
     """What policies remember about it (`makeway_marks`); a requeue takes all away."""
 

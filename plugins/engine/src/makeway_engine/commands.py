@@ -32,6 +32,8 @@ BEGIN = "begin"
 """Word of `change` for the instant from which a job may start, in seconds of the run."""
 CHANGES = (BEGIN, "nice", PARTITION, "qos", "site_factor")
 """What `change` changes of a job that waits."""
+_LET_GO = ("priority", "release", "resume", "start")
+"""Verbs that undo a hold or a stop; those of operators are undone by operators."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 _PRIORITY = re.compile(r"[0-9]{1,10}")
 
@@ -85,7 +87,7 @@ class Commands:
             self._recorder.refused(command, "it names no job", self._ledger.now)
         tasks = self._queue.throttle.tasks_of
         for job_id in [each for name in named for each in tasks(name) or (name,)]:
-            each = command._replace(job_id=job_id)
+            each = command if job_id == command.job_id else command._replace(job_id=job_id)
             try:
                 self._do(each)
             except Refused as refusal:
@@ -108,17 +110,23 @@ class Commands:
         reason = self._policies.people.refusal(command.name, job, command.user, self._ledger)
         if reason is not None:
             raise Refused(reason)
-        if self._transitions.is_leaving(job):
+        becomes = self._transitions.becomes(job)
+        if becomes is not None and (command.name != "cancel" or becomes is not JobState.PENDING):
             raise Refused("the job is completing")
+        if job.kept and command.user is not None and command.name in _LET_GO:
+            what = "has stopped" if job.suspended_by is SuspendedBy.ADMIN else "holds"
+            verb = {"priority": "give it a priority"}.get(command.name, f"{command.name} it")
+            raise Refused(f"an operator {what} the job; only operators may {verb}")
         verb(job, command)
         self._transitions.changed = True
 
-    def _suspend(self, job: Job, _: Command) -> None:
+    def _suspend(self, job: Job, command: Command) -> None:
         if job.state is JobState.PENDING:
             raise Refused("the job is pending")
         for part in self._whole(job):
             if self._ledger.is_active(part):
                 self._suspend_one(part)
+                _keep(part, command)
 
     def _suspend_one(self, job: Job) -> None:
         put(job, priority=0)
@@ -132,6 +140,7 @@ class Commands:
         if job.state is not JobState.SUSPENDED:
             raise Refused(f"the job is {job.state.value.lower()}, not suspended")
         for part in self._whole(job):
+            put(part, kept=False)
             if part.state is JobState.SUSPENDED:
                 self._resume_one(part)
 
@@ -189,7 +198,9 @@ class Commands:
                 "a component of a heterogeneous job is not cancelled while it waits; name its leader"
             )
         for part in self._by_leader(job):
-            if part.state is JobState.PENDING:
+            if self._transitions.becomes(part) is JobState.PENDING:
+                self._transitions.not_requeued(part)
+            elif part.state is JobState.PENDING:
                 self._transitions.cancel_pending(part)
             elif self._ledger.is_active(part):
                 self._transitions.kill(part, JobState.CANCELLED, "cancelled by a person")
@@ -204,8 +215,9 @@ class Commands:
         """Return whom a person holds or releases with `job`: a leader all components, any other itself alone."""
         return (job,) if job.spec.het_offset else tuple(self._ledger.components(job))
 
-    def _hold(self, job: Job, _: Command) -> None:
+    def _hold(self, job: Job, command: Command) -> None:
         for part in self._by_leader(job):
+            _keep(part, command)
             self._hold_one(part)
 
     def _hold_one(self, job: Job) -> None:
@@ -220,6 +232,7 @@ class Commands:
         if not (job.held or renews):
             raise Refused("the job is not held")
         for part in self._by_leader(job):
+            put(part, kept=False)
             if part.held:
                 self._anew(part, Occasion.RELEASED)
             elif renews:
@@ -232,6 +245,9 @@ class Commands:
         priorities = self._transitions.priorities
         if int(command.value):
             priorities.given.add(job.id)
+            put(job, kept=False)
+        else:
+            _keep(job, command)
         self._set_priority(job, int(command.value))
 
     def _change(self, job: Job, command: Command) -> None:
@@ -357,3 +373,9 @@ class Commands:
         )
         if outcome is not Outcome.STARTED:
             raise Refused(f"there is no room: {job.reason}")
+
+
+def _keep(job: Job, command: Command) -> None:
+    """Take note of whether it is an operator who holds or stops a job; an owner's word adds nothing to that."""
+    if command.user is None:
+        put(job, kept=True)

@@ -304,9 +304,11 @@ class Moves:
         self.queue.ended(job, self.ledger.now)
         self.changed = True
 
-    def becomes(self, job: Job) -> JobState:
-        """Return what a job that is leaving comes to: its end, or PENDING if it waits again."""
-        final = self._leaving[job.id]
+    def becomes(self, job: Job) -> JobState | None:
+        """Return what a job that is leaving comes to: its end, or PENDING if it waits again; None: it stays."""
+        final = self._leaving.get(job.id)
+        if final is None:
+            return None
         return final if isinstance(final, JobState) else JobState.PENDING
 
     def is_leaving(self, job: Job) -> bool:

@@ -115,7 +115,7 @@ class Queue:
 
     def _admit(self, job: Job, now: Seconds) -> None:
         if job.priority == 0:
-            self._ledger.wait_for(job, "JobHeldAdmin" if job.restarts else "JobHeldUser")
+            self._ledger.wait_for(job, "JobHeldAdmin" if job.restarts or job.kept else "JobHeldUser")
         elif job.eligible_at > now:
             heapq.heappush(self.later, (job.eligible_at, job.index, job))
             self._ledger.wait_for(job, BEGINS)

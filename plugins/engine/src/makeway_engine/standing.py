@@ -33,7 +33,7 @@ _AS_THEY_ARE = (
         "asked_at",
         "checkpointed",
     ),
-    *("begun_with", "marked_saved", "lost", "state"),
+    *("begun_with", "marked_saved", "lost", "kept", "state"),
 )
 """Fields of a job that a state says as they are."""
 

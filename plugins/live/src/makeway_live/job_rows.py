@@ -191,9 +191,10 @@ def _mark(job: Job, engine: Engine) -> _Mark:
         job.preempt_at,
         job.asked_at,
         job.checkpointed,
+        job.kept,
         job.marks,
         job.id in engine.transitions.graces,
-        engine.transitions.is_leaving(job),
+        engine.transitions.becomes(job),
         engine.ledger.left_early(job),
         job.spec,
     )

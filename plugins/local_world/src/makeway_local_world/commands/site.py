@@ -68,7 +68,11 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
 @click.command()
 @click.option("--control", is_flag=True, help="Let the page change jobs, too.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0: any that is free."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="0: as configured (world.settings.web_port), else any that is free; others are for operators.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @options.json_option

@@ -269,9 +269,9 @@ def down(kill: bool, timeout: float, as_json: bool) -> None:
     left = 0
     if kill:
         server.post("/v1/drain", {"reason": "makeway down --kill"})
-        server.post("/v1/commands", {"verb": "cancel", "all": True})
         for jobs in _live(server, until):
             left = len(jobs)
+            server.post("/v1/commands", {"verb": "cancel", "all": True})  # again: one may wait anew since
         server.post("/v1/undrain")
         if left:
             click.echo(f"makeway: {left} jobs are still there; the daemon goes on", err=True)

@@ -30,11 +30,11 @@ from makeway_local_world.daemon.bodies import (
 from makeway_local_world.daemon.desk import Unwritten
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.outlook import Outlook
-from makeway_local_world.daemon.people import Forbidden
+from makeway_local_world.daemon.people import Forbidden, forbid
 from makeway_local_world.daemon.service import Caller, Full, NoJob, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.stream import events
-from makeway_local_world.daemon.verbs import Order, forbid
+from makeway_local_world.daemon.verbs import Order
 from makeway_local_world.places import peer
 from makeway_local_world.submission import SubmissionError
 
@@ -244,11 +244,12 @@ async def down(request: web.Request) -> web.Response:
 async def pages(request: web.Request) -> web.Response:
     """Make an address of the page for a browser; it works once."""
     body = bodies.body_of(await request.read(), PageBody)
-    opener = request.app[OPENER]
+    caller, opener = caller_of(request), request.app[OPENER]
+    port = request.app[SERVICE].rules.port_for(caller.uid, body.port)
     try:
-        url = await opener(caller_of(request), control=body.control, port=body.port)
+        url = await opener(caller, control=body.control, port=port)
     except OSError as error:
-        raise Refusal(f"port {body.port}: {error.strerror}") from None
+        raise Refusal(f"port {port}: {error.strerror}") from None
     return web.json_response({"url": url})
 
 

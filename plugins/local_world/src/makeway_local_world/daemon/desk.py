@@ -62,6 +62,8 @@ class Desk:
         self.live = live
         self.lines: list[Line] = []
         """Lines of the record that the last turn wrote."""
+        self._refused: list[tuple[Command, str]] = []
+        """Commands that the last turn refused, and why."""
         self.after_turn: list[Callable[[Sequence[Line]], None]] = []
         """Called on the engine's thread after each turn that wrote a step, with its lines."""
         self.failing: Callable[[str], bool] | None = None
@@ -167,8 +169,10 @@ class Desk:
                 call.future.set_exception(Unwritten(self.live.why_unwritten, fed=True))
             return
         lines, self._fresh[:] = tuple(self._fresh), ()
+        refused = self.engine.recorder.refusals
+        self._refused, refused[:] = [(command, why) for _, command, why in refused], []
+        self.lines = list(lines)
         if lines:
-            self.lines = list(lines)
             for observer in self.after_turn:
                 observer(lines)
         for call in told:
@@ -200,14 +204,10 @@ class Desk:
         else:
             call.future.set_result(result)
 
-    def refusal(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """Return job -> why the command about it was refused in the last turn."""
-        wanted = set(job_ids)
-        return {
-            line.job: str(line.data.get("reason", ""))
-            for line in self.lines
-            if line.kind == "refused" and line.job in wanted
-        }
+    def refusal(self, commands: Sequence[Command]) -> dict[str, str]:
+        """Return job -> why one of these very commands, not their equals, was refused in the last turn."""
+        wanted = set(map(id, commands))
+        return {command.job_id: why for command, why in self._refused if id(command) in wanted}
 
 
 __all__ = ["Blamed", "Desk", "Unwritten"]

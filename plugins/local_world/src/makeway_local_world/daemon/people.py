@@ -39,6 +39,10 @@ class Rules:
     """Whether names and commands of others' jobs are hidden."""
     owner: int = attrs.field(factory=os.geteuid)
     """The daemon's user."""
+    web: str = "all"
+    """Who may ask for a page: ``all``, ``operators``, or nobody (``off``)."""
+    web_port: int = 0
+    """Where it is served; 0: anywhere."""
 
     def check_operators(self, source: str) -> None:
         """Check that all operators exist.
@@ -67,6 +71,22 @@ class Rules:
         groups = [each[1:] for each in self.operators if each.startswith("@")]
         return name in self.operators or any(_is_member(name, uid, group) for group in groups)
 
+    def port_for(self, uid: int, wanted: int) -> int:
+        """Return the port of the page for somebody who wants one, or any (0).
+
+        :raises Forbidden: there is to be no page for this user, or the port is not for this user to choose.
+        """
+        if self.web == "off":
+            raise Forbidden("there is no page here: world.settings.web is off")
+        if self.web == "operators":
+            forbid(self, uid, "see the page")
+        if wanted in (0, self.web_port):
+            return self.web_port
+        if self.web_port:
+            raise Forbidden(f"the page is at port {self.web_port}: world.settings.web_port")
+        forbid(self, uid, "choose the port of the page")
+        return wanted
+
     def may_change(self, uid: int, owner: str) -> bool:
         """Say whether a user may change a job of `owner`, a user name."""
         return self.is_operator(uid) or name_of(uid) == owner
@@ -74,6 +94,15 @@ class Rules:
     def may_see(self, uid: int, owner: str) -> bool:
         """Say whether a user may see names and commands of a job of `owner`."""
         return not self.private or self.may_change(uid, owner)
+
+
+def forbid(rules: Rules, uid: int, what: str) -> None:
+    """Let nobody but operators go on.
+
+    :raises Forbidden: the user is none.
+    """
+    if not rules.is_operator(uid):
+        raise Forbidden(f"only root, the daemon's user and operators may {what}")
 
 
 def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, Any] | None = None) -> Rules:
@@ -86,6 +115,8 @@ def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, 
         system=places.system,
         operators=tuple(getattr(settings, "operators", ())),
         private=bool(getattr(settings, "private", False)),
+        web=str(getattr(settings, "web", "all")),
+        web_port=int(getattr(settings, "web_port", 0)),
     )
     rules.check_operators(source)
     return rules
@@ -139,4 +170,4 @@ def veil(rules: Rules, uid: int, jobs: Iterable[Mapping[str, Any]]) -> list[dict
     return [dict(job) if rules.may_see(uid, str(job["user"])) else veiled(job) for job in jobs]
 
 
-__all__ = ["Forbidden", "Rules", "forget", "name_of", "rules_of", "veil", "veiled", "who_is"]
+__all__ = ["Forbidden", "Rules", "forbid", "forget", "name_of", "rules_of", "veil", "veiled", "who_is"]

@@ -245,7 +245,7 @@ class Service:
         if outcome.commands:
             names = [command.job_id for command in outcome.commands]
             refused = await asyncio.wrap_future(
-                self.desk.tell(outcome.commands, lambda: self.desk.refusal(names))
+                self.desk.tell(outcome.commands, lambda: self.desk.refusal(outcome.commands))
             )
             outcome.refused.update(refused)
             if refused and not order.jobs:

@@ -12,7 +12,7 @@ from makeway.errors import nearest
 from makeway.model import Job, JobState, SuspendedBy
 from makeway.worlds.events import Command
 from makeway_engine.engine import Engine
-from makeway_local_world.daemon.people import Forbidden, Rules
+from makeway_local_world.daemon.people import Rules
 from makeway_local_world.requests import parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
@@ -117,7 +117,7 @@ class Verbs:
                 for job in sorted(jobs.values(), key=lambda each: each.index)
                 if (order.user is None or job.user == order.user)
                 and rules.may_change(uid, job.user)
-                and not engine.transitions.is_leaving(job)
+                and not self._is_ending(order, job)
             ]
         found = []
         for name in order.jobs:
@@ -134,7 +134,7 @@ class Verbs:
         rules = self._rules()
         if not rules.may_change(uid, job.user):
             return f"it belongs to {job.user}; only {job.user} and operators may do that"
-        if self._engine().transitions.is_leaving(job) and order.verb != "signal":
+        if self._is_ending(order, job) and order.verb != "signal":
             return "it is completing"
         if order.verb == "resume" and job.state is JobState.SUSPENDED:
             by = self._displaced_by(job)
@@ -145,6 +145,11 @@ class Verbs:
             if why is not None:
                 return f"it waits for others: {why}; see makeway why {job.id}"
         return ""
+
+    def _is_ending(self, order: Order, job: Job) -> bool:
+        """Whether a job is leaving, so that the order comes too late; a cancel keeps it from waiting again."""
+        becomes = self._engine().transitions.becomes(job)
+        return becomes is not None and (order.verb != "cancel" or becomes is not JobState.PENDING)
 
     def _commands(self, order: Order, job: Job, uid: int, name: str) -> list[Command] | str:
         user = None if self._rules().is_operator(uid) else name
@@ -220,13 +225,4 @@ def _beyond(job: Job, what: str, value: str) -> str:
     return ""
 
 
-def forbid(rules: Rules, uid: int, what: str) -> None:
-    """Let nobody but operators go on.
-
-    :raises Forbidden: the user is none.
-    """
-    if not rules.is_operator(uid):
-        raise Forbidden(f"only root, the daemon's user and operators may {what}")
-
-
-__all__ = ["UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs", "forbid"]
+__all__ = ["UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs"]

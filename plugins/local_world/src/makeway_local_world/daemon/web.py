@@ -30,6 +30,7 @@ from makeway_local_world.daemon.app import (
     told,
 )
 from makeway_local_world.daemon.bodies import LARGEST
+from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_report.parts import PICTURE, STYLE, joined
@@ -71,9 +72,12 @@ class Pages:
         """Return the address of a page for somebody; it works once, and for a while.
 
         :raises OSError: the port cannot be had.
+        :raises Refusal: the page is at another port already.
         """
         if self._runner is None:
             await self._listen(port)
+        if port not in (0, self._port):
+            raise Refusal(f"port {port}: the page is at port {self._port} until the daemon ends")
         now = time.time()
         for table in (self._tokens, self._cookies):
             for name in [name for name, each in table.items() if each.until < now]:

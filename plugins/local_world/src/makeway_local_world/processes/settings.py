@@ -55,6 +55,12 @@ class Settings:
     members of a group."""
     private: bool = False
     """Whether names and commands of others' jobs are hidden from all but operators."""
+    web: Literal["all", "operators", "off"] = "all"
+    """Who may ask for a page in the browser."""
+    web_port: int = attrs.field(
+        default=0, validator=attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(65535))
+    )
+    """Port of the loopback on which the page is served; 0: any that is free, unless an operator names one."""
 
 
 __all__ = ["Settings"]
