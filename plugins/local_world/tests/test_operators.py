@@ -147,7 +147,7 @@ def test_the_port_of_the_page_is_not_for_users_to_choose(system: Site) -> None:
     """Root listens there; who asks first chooses for all."""
     answer = system.ask(ANN, "post", "/v1/web", {"port": 8181})
     assert answer == "403 only root, the daemon's user and operators may choose the port of the page"
-    assert "allowed: 0 to 65535" in system.ask(ANN, "post", "/v1/web", {"port": True})
+    assert system.ask(ANN, "post", "/v1/web", {"port": True}).startswith("400 ")
     url = system.ask(ANN, "post", "/v1/web", {})["url"]
     assert "the page is at port" in system.ask(0, "post", "/v1/web", {"port": 1})
     assert url.startswith("http://127.0.0.1:")
