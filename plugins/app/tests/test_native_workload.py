@@ -124,7 +124,14 @@ def test_every_key_that_takes_no_other_form_reaches_the_job() -> None:
     """A key of the table that JobSpec has too may not be forgotten."""
     other_form = {"id", "exclusive", "signal", "flags", "command", "depends_on"}
     other_form |= {"required_nodes", "excluded_nodes"}
-    samples = {"Mapping": {"x": 3}, "bool": True, "float": 3.0, "int": 3, "str": "exit"}
+    samples = {
+        "Mapping[str, str]": {"USR1": "exit"},
+        "Mapping": {"x": 3},
+        "bool": True,
+        "float": 3.0,
+        "int": 3,
+        "str": "exit",
+    }
     known = {one.name for one in attrs.fields(JobSpec)} - other_form
     for key in [one for one in attrs.fields(JobTable) if one.name in known]:
         sample = next(value for kind, value in samples.items() if kind in str(key.type))
@@ -176,6 +183,24 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
+        pytest.param(
+            '{"on_signal": {"USR1": "exti"}}',
+            "t:2.on_signal: USR1: got 'exti'; allowed: die, exit, ignore; did you mean 'exit'?",
+            id="reaction",
+        ),
+        pytest.param(
+            '{"on_signal": {"SIGUSR1": "exit"}}',
+            "t:2.on_signal: got the signal 'SIGUSR1'; allowed: a name without SIG, such as USR1",
+            id="signal",
+        ),
+        pytest.param(
+            '{"on_signal": {"TERM": "exit"}}', "t:2.on_signal: TERM has a key of its own: on_term", id="TERM"
+        ),
+        pytest.param(
+            '{"on_signal": {"KILL": "ignore"}}',
+            "t:2.on_signal: KILL always ends a job; allowed: other signals, such as USR1",
+            id="KILL",
+        ),
         pytest.param('{"nodes": true}', "t:2.nodes: got True; allowed: a whole number", id="bool"),
         pytest.param('{"nodes": 1.5}', "t:2.nodes: got 1.5; allowed: a whole number", id="half"),
         pytest.param('{"run_time": NaN}', "t:2.run_time: got nan; allowed: a number", id="NaN"),

@@ -72,6 +72,11 @@ class OneRunning:
         self.liftable = liftable
 
     @hookimpl
+    def makeway_gang(self, view: ClusterView) -> Gang:
+        """Build an arbiter that resumes them."""
+        return Patient(lambda job: GangOrder(verb=GangVerb.RESUME, job=job))
+
+    @hookimpl
     def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
         """Count running jobs per user."""
         running = {job.user for job in view.active if job.state is JobState.RUNNING}

@@ -160,6 +160,7 @@ def makeway_preempt_action(
     """Plan how each victim makes way: notice, grace time, and what is done in the end.
 
     Called with the victims that a search chose, and once more for a victim whose grace time is over.
+    Not called for a job that the arbiter finds under a shadow, unless the rule ``gang_skips_grace`` is off.
     Decision hook of the kind *preempt action*.
 
     :param preemptor: for whom; None when a grace time ran out after the preemptor was gone.
@@ -169,7 +170,8 @@ def makeway_preempt_action(
         texts where nobody said. They are recorded whatever is returned.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
-    :returns: one `makeway.model.Plan` per victim, same order. None: each in its mode, at once.
+    :returns: one `makeway.model.Plan` per victim, same order; its table says what a plan may ask in each mode.
+        None: each in its mode, at once.
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins.

@@ -238,7 +238,20 @@ class Signal:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Plan:
-    """The steps by which one victim makes way."""
+    """The steps by which one victim makes way.
+
+    What it may ask depends on its mode; anything else is a PolicyError that says what is allowed.
+
+    | | ``suspend`` | ``suspend``, and ``gang`` is a preempt mode | ``checkpoint``, ``requeue``, ``cancel`` |
+    |---|---|---|---|
+    | who does it | the plan; the arbiter resumes | the arbiter | the plan |
+    | `notice`, `grace_time` | no: it stops at once | no | yes; no notice without a grace time |
+    | `farewell` | yes | no | yes |
+    | `hold_down`, `stop_signal` | yes | no | no |
+
+    The mode ``suspend`` needs an arbiter (`makeway_gang`), and a candidate of that mode: the others free more.
+    The mode ``off`` is no plan: say `fails`. Only running victims are sent signals.
+    """
 
     job: Job
     """The victim."""
@@ -309,7 +322,7 @@ class GangOrder:
     job: Job
     """The job that it is done to."""
     mode: PreemptMode = PreemptMode.SUSPEND
-    """PREEMPT only: how the job makes way."""
+    """PREEMPT only: how the job makes way; one that frees all."""
     because_of: Job | None = None
     """The job that takes its place; None: nobody in particular."""
     why: str = ""

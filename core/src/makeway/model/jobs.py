@@ -144,6 +144,11 @@ class SpecDraft:
     """How many tasks of its array may be at work at a time; None: as many as fit."""
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
+    on_signal: Mapping[str, str] = NOTHING
+    """Signal other than TERM and KILL (``USR1``) -> what its processes do: ``die``, ``exit`` (end well), ``ignore``.
+
+    Whatever is not named is ignored. For simulations; KILL always ends a job.
+    """
     on_term: str = "default"
     """What its processes do on SIGTERM: ``default`` (die), ``exit`` (end well), ``ignore``."""
     command: tuple[str, ...] = ()

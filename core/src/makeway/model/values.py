@@ -30,7 +30,20 @@ PREEMPTIONS_KEPT = 100
 
 
 class PreemptMode(enum.Enum):
-    """How a victim makes way."""
+    """How a victim makes way.
+
+    Four answers name one; where several do, the last one counts.
+
+    | order | answer | about whom |
+    |---|---|---|
+    | 1 | `Candidates.modes` | every candidate: so it is removed while victims are sought |
+    | 2 | `Choice.modes`, unless empty | the victims |
+    | 3 | `Plan.mode` | the victims; what is done in the end |
+
+    `makeway_preempt_mode` (``view.mode_of``) is none of these: it is asked about jobs that no search chose.
+    These are jobs that lie under another on the cores that both hold, and what the arbiter does to them.
+    If nobody answers it, the cluster-wide mode counts.
+    """
 
     OFF = "off"
     """It does not: nothing is done to the job."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from makeway.model import Candidates, Choice, ClusterView, Job, Placement, Plan, PreemptMode, Signal
 from makeway.registry.asking import Asker, shown
+
+
+class Stops(enum.Enum):
+    """Who stops victims in a run, and lets them go on."""
+
+    NOBODY = "nobody"
+    """There is no arbiter: whoever was stopped would be stopped for ever."""
+    PLANS = "plans"
+    """Plans stop them, and the arbiter lets them go on."""
+    ARBITER = "arbiter"
+    """The arbiter does both (``gang`` is among the preempt modes)."""
 
 
 class Border:
@@ -101,6 +113,12 @@ class Border:
             self._refuse(hook, job, f"{len(answer.victims)} victims but {len(answer.modes)} modes")
         if not all(isinstance(mode, PreemptMode) for mode in answer.modes):
             self._refuse(hook, job, f"chose the modes {shown(answer.modes)}; allowed: PreemptMode")
+        for at, mode in zip(
+            answer.victims, answer.modes or [candidates.modes[at] for at in answer.victims], strict=True
+        ):
+            if mode is PreemptMode.OFF:
+                text = f"chose {candidates.jobs[at]}, whose mode is off; allowed: candidates that make way"
+                self._refuse(hook, job, text)
         if answer.reasons:
             self.reasons(hook, job, answer.reasons, len(answer.victims), "victims")
         choice: Choice = answer
@@ -115,8 +133,12 @@ class Border:
                 hook, job, f"{wanted} {of} but the reasons {shown(reasons)}; allowed: one text for each"
             )
 
-    def plan(self, hook: str, plan: Plan) -> None:
-        """See that a plan can be carried out."""
+    def plan(self, hook: str, plan: Plan, asked: PreemptMode | None, stops: Stops) -> None:
+        """See that a plan can be carried out, as the table of `makeway.model.Plan` says.
+
+        :param asked: the mode that its candidate came with; None: nobody asked for one.
+        :param stops: who stops jobs in this run, and lets them go on.
+        """
         mode: object = plan.mode
         if not isinstance(mode, PreemptMode):
             self._refuse(hook, plan.job, f"planned the mode {shown(mode)}; allowed: a PreemptMode")
@@ -129,6 +151,14 @@ class Border:
         for signal in (*plan.notice, *plan.farewell):
             if not isinstance(signal, Signal):
                 self._refuse(hook, plan.job, f"planned to send {shown(signal)}; allowed: a Signal")
+        if not plan.fails:
+            self.feasible(hook, plan, asked, stops)
+
+    def feasible(self, hook: str, plan: Plan, asked: PreemptMode | None, stops: Stops) -> None:
+        """See that a plan asks for nothing that its mode leaves undone."""
+        wrong = _undone(plan, asked, stops)
+        if wrong:
+            self._refuse(hook, plan.job, f"planned {wrong}")
 
     def sequences(self, hook: str, job: Job, **values: object) -> None:
         """See that values are sequences."""
@@ -141,6 +171,36 @@ class Border:
         if at is not None and (not isinstance(at, int | float) or at != at):
             text = f"wants to be asked again at {shown(at)}; allowed: seconds since the start, or None"
             self._refuse(hook, job, text)
+
+
+_TIMED = ("notice", "grace_time")
+_STEPS = (*_TIMED, "farewell", "hold_down", "stop_signal")
+"""What a plan may say beside its mode."""
+
+
+def _undone(plan: Plan, asked: PreemptMode | None, stops: Stops) -> str:
+    """Say what a plan asks for that would not be done, and what is allowed; empty: nothing."""
+    mode = plan.mode
+    if mode is PreemptMode.OFF:
+        return "the mode off, which leaves it where it is; allowed: fails=True, or another mode"
+    if mode is not PreemptMode.SUSPEND:
+        if plan.notice and not plan.grace_time:
+            return "a notice without a grace_time; allowed: both, or signals as farewell"
+        odd = [name for name in ("hold_down", "stop_signal") if getattr(plan, name)]
+        return f"{odd[0]} with the mode {mode.value}; allowed: with the mode suspend" if odd else ""
+    if asked is not None and asked is not PreemptMode.SUSPEND:
+        return (
+            f"the mode suspend, where its candidate has {asked.value}, which frees more; "
+            "allowed: checkpoint, requeue, cancel"
+        )
+    if stops is Stops.NOBODY:
+        return "the mode suspend, but no plugin lets it go on; allowed: another mode, or policy.gang names an arbiter"
+    odd = [name for name in _STEPS if getattr(plan, name)]
+    if odd and stops is Stops.ARBITER:
+        return f"{odd[0]} with the mode suspend, where the arbiter stops it (gang is a mode); allowed: the mode alone"
+    if odd and odd[0] in _TIMED:
+        return f"{odd[0]} with the mode suspend, which stops it at once; allowed: farewell, or another mode"
+    return ""
 
 
 def is_table(answer: object, of: type[Any]) -> bool:

@@ -25,6 +25,7 @@ from makeway.model import (
     Gang,
     Grouping,
     Job,
+    ModeFlag,
     Plan,
     PreemptBasis,
     PreemptMode,
@@ -38,7 +39,7 @@ from makeway.priorities import Prioritizer
 from makeway.record import Line
 from makeway.registry.asking import Call, guarded
 from makeway.registry.asking import shown as _shown
-from makeway.registry.border import Border, is_json, is_table
+from makeway.registry.border import Border, Stops, is_json, is_table
 from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
@@ -88,6 +89,7 @@ class Policies(Room):
             super().__init__(manager_of(plugins[::-1]), given, trace=trace)
         self._observers_off: set[str] = set()
         self._border = Border(self)
+        self._stops = Stops.NOBODY
         self.people = People(self)
         """What the plugins say about commands that people give."""
         self._plugins = config, plugins
@@ -107,6 +109,7 @@ class Policies(Room):
         twin = copy.copy(self)
         twin._answered, twin._built, twin._observers_off = {}, {}, set()
         twin._border, twin.people = Border(twin), People(twin)
+        twin._stops = Stops.NOBODY
         twin.settings = structured(*self._plugins)
         return twin
 
@@ -152,6 +155,8 @@ class Policies(Room):
                 if not callable(getattr(found, verb, None)):
                     self._blame("makeway_gang", None, f"its arbiter has no method {verb!r}")
             self.keep(found, "makeway_gang")
+            taking_turns = ModeFlag.GANG in view.preempt_mode.flags
+            self._stops = Stops.ARBITER if taking_turns else Stops.PLANS
         return found
 
     def priorities(self, view: ClusterView) -> Prioritizer | None:
@@ -293,7 +298,9 @@ class Policies(Room):
             self._blame(hook, None, f"returned {_shown(plans)}; allowed: one Plan or None per job, in order")
         for plan in plans:
             if plan is not None:
-                self._border.plan(hook, plan)
+                if plan.fails:
+                    self._blame(hook, plan.job, "planned what fails; allowed: None, and the job ends")
+                self._border.plan(hook, plan, None, self._stops)
         return plans
 
     def explain(self, job: Job, view: ClusterView) -> list[Check]:
@@ -486,14 +493,17 @@ class Policies(Room):
         )
         if answer is None:
             told = zip(victims, modes, reasons, strict=True)
-            return [Plan(job=job, mode=mode, reason=reason) for job, mode, reason in told]
+            plans = [Plan(job=job, mode=mode, reason=reason) for job, mode, reason in told]
+            for plan in plans:
+                self._border.feasible("makeway_preempt_candidates", plan, plan.mode, self._stops)
+            return plans
         plans = self.listed(hook, preemptor, answer)
         if not all(isinstance(plan, Plan) for plan in plans):
             self._blame(hook, preemptor, f"returned {_shown(plans)}; allowed: one Plan per victim")
         if [id(plan.job) for plan in plans] != list(map(id, victims)):
             self._blame(hook, preemptor, "its plans are not one per victim, in order")
-        for plan in plans:
-            self._border.plan(hook, plan)
+        for plan, mode in zip(plans, modes, strict=True):
+            self._border.plan(hook, plan, mode, self._stops)
         if any(reasons):
             return [
                 attrs.evolve(plan, reason=plan.reason or reason)

@@ -122,13 +122,12 @@ class MakingWay:
             plans = [plan for plan in plans if not plan.fails]
         self._ledger.told(len(plans))
         kills = suspended = 0
-        stays = (PreemptMode.SUSPEND, PreemptMode.OFF)
-        self.leaving = tuple(plan.job for plan in plans if plan.mode not in stays)
+        self.leaving = tuple(plan.job for plan in plans if plan.mode is not PreemptMode.SUSPEND)
         for plan in plans:
             if plan.mode is PreemptMode.SUSPEND:
                 self._note_suspension(plan, preemptor)
                 suspended += 1
-            elif plan.mode is not PreemptMode.OFF:
+            else:
                 kills += 1
                 if not held_back:
                     self._act(plan, preemptor)
@@ -171,10 +170,17 @@ class MakingWay:
             if self._ledger.rule("linear_suspend_keeps_deadline"):
                 self._ledger.tell_to_leave(job)
         elif job.state is JobState.RUNNING:
-            self._moves.displaced(job, preemptor, PreemptMode.SUSPEND, plan.because)
-            if plan.hold_down:
-                put(job, resume_after=self._ledger.now + plan.hold_down)
-            self._moves.suspend(job, SuspendedBy.POLICY, plan.stop_signal)
+            self._suspend(plan, preemptor)
+
+    def _suspend(self, plan: Plan, preemptor: Job | None) -> None:
+        """Stop a running victim."""
+        job, moves = plan.job, self._moves
+        moves.displaced(job, preemptor, PreemptMode.SUSPEND, plan.because)
+        for signal in plan.farewell:
+            moves.signal(job, signal.name, steps_only=signal.steps_only)
+        if plan.hold_down:
+            put(job, resume_after=self._ledger.now + plan.hold_down)
+        moves.suspend(job, SuspendedBy.POLICY, plan.stop_signal)
 
     def _act(self, plan: Plan, preemptor: Job | None) -> None:
         """Give notice and wait out the grace time, or act at once (section 4.3).
@@ -210,7 +216,8 @@ class MakingWay:
     def _begin_grace(self, plan: Plan, preemptor: Job | None) -> None:
         job = plan.job
         end = self._clockwork.whole_second(self._ledger.now) + plan.grace_time
-        if job.end_at is None or end < job.end_at:
+        over_limit = preemptor is None and job.end_at is not None and job.end_at <= self._ledger.now
+        if job.end_at is None or end < job.end_at or over_limit:
             self._ledger.move_deadline(job, end) if job.state is JobState.RUNNING else put(job, end_at=end)
         self._moves.graces[job.id] = plan
         self._moves.displaced(job, preemptor, plan.mode, plan.because)
@@ -242,9 +249,8 @@ class MakingWay:
         """Let a job leave for nobody in particular: it has reached its limit."""
         self._ledger.told(1)
         if plan.mode is PreemptMode.SUSPEND:
-            self._moves.displaced(plan.job, None, PreemptMode.SUSPEND, plan.because)
-            self._moves.suspend(plan.job, SuspendedBy.POLICY, plan.stop_signal)
-        elif plan.mode is not PreemptMode.OFF:
+            self._suspend(plan, None)
+        else:
             self._act(plan, None)
 
     # ------------------------------------------------------------------------------ sweeps

@@ -191,6 +191,9 @@ class Transitions(Moves):
         if not self.ledger.is_active(order.job) and not self.is_leaving(order.job):
             text = f"ordered {order.verb.value} of a job that is not active"
             raise self.policies.fault("makeway_gang", order.job, text)
+        if order.verb is GangVerb.PREEMPT and not order.mode.frees_all:
+            text = f"ordered preempt by the mode {order.mode.value}; allowed: checkpoint, requeue, cancel"
+            raise self.policies.fault("makeway_gang", order.job, text)
 
     def _rearrange(self, order: GangOrder, allocation: Allocation) -> None:
         """Let suspended jobs hold other cores of their nodes."""

@@ -389,8 +389,6 @@ def _plan(job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settin
         stuck = [part.id for part in view.components(job) if not part.requeueable]
         if stuck:
             mode, why = PreemptMode.CANCEL, f"{why}; {', '.join(stuck)} may not be requeued"
-    if mode is PreemptMode.OFF:
-        return Plan(job=job, mode=mode, why=why)
     asked = job.spec.signal if settings.send_user_signal else None
     grace = policy.grace(job)
     if asked is not None:
@@ -398,4 +396,6 @@ def _plan(job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settin
         notice, farewell = own, own if grace == 0 else ()
     else:
         notice, farewell = (Signal(name="CONT"), Signal(name="TERM")), ()
-    return Plan(job=job, mode=mode, notice=notice, farewell=farewell, grace_time=grace, why=why)
+    return Plan(
+        job=job, mode=mode, notice=notice if grace else (), farewell=farewell, grace_time=grace, why=why
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway.model import Candidates, ClusterView, Job, PreemptMode, Seconds
+from makeway_openpbs_sched.actions import letter_and_refusals
 from makeway_openpbs_sched.letters import MODES
 from makeway_openpbs_sched.requests import request_of
 from makeway_openpbs_sched.room import capacity
@@ -121,6 +122,11 @@ def _in_order(jobs: Sequence[Job], values: dict[str, int], now: Seconds, site: S
 
 
 def mode_of(job: Job, now: Seconds, site: Site) -> PreemptMode:
-    """Return what the first usable letter does to `job`; off where none is."""
+    """Return what the first usable letter does to `job`; off where none is.
+
+    Where it is refused and a suspension follows, that frees less than the letter would have: it is counted on.
+    """
     letters = site.usable(job, now)
+    if letters and letter_and_refusals(job, now, site)[0] == "S":
+        return MODES["S"]
     return MODES[letters[0]] if letters else PreemptMode.OFF

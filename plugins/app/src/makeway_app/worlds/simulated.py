@@ -265,11 +265,14 @@ class SimulatedWorld:
 
     def _signal(self, job: Job, action: SendSignal, now: Seconds, incarnation: int) -> None:
         process = self._process(job, incarnation)
-        if process is None or action.signal in _HARMLESS:
+        if process is None:
             return
         if not process.hears(now) or (action.steps_only and not job.spec.steps):
             return
-        reaction = job.spec.on_term if action.signal == "TERM" else "default"
+        if action.signal == "TERM":
+            reaction = job.spec.on_term
+        else:
+            reaction = "die" if action.signal == "KILL" else job.spec.on_signal.get(action.signal, "ignore")
         if reaction == "ignore":
             return
         state = _COMPLETED if reaction == "exit" else JobState.FAILED
@@ -380,8 +383,6 @@ def _cleaning_time(job: Job, incarnation: int) -> Seconds | None:
     return known[incarnation - 1] if incarnation <= len(known) else None
 
 
-_HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
-"""Signals that end no process by default."""
 _ENDS = {state.value: state for state in (_COMPLETED, JobState.FAILED, JobState.CANCELLED)}
 
 

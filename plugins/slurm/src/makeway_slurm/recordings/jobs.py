@@ -86,7 +86,13 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
         )
     except RefusedError:
         return []
+    specs = [_dies_of_its_signal(spec) for spec in specs]
     return [_named(_without_processes(spec) if spec.het_offset else spec, entry, recording) for spec in specs]
+
+
+def _dies_of_its_signal(spec: JobSpec) -> JobSpec:
+    """Return a job whose program does nothing about the signal that it asks for, and so dies of it."""
+    return spec if spec.signal is None else attrs.evolve(spec, on_signal={spec.signal.name: "die"})
 
 
 def _without_processes(component: JobSpec) -> JobSpec:

@@ -28,7 +28,9 @@ from makeway_app.readers.native.tables import (
     JobTable,
 )
 
+_ON_SIGNAL = ("die", "exit", "ignore")
 _ON_TERM = ("default", "exit", "ignore")
+_SIGNAL = re.compile(r"(?!SIG)[A-Z][A-Z0-9+-]{1,10}")
 
 
 def checked_table(place: Place, source: str, problems: list[Problem]) -> JobTable | None:
@@ -95,12 +97,29 @@ def _wrong(key: str, value: Any) -> str:
         return next((f"{shown(name)}: {message}" for name, message in wrong.items() if message), "")
     if key == "on_term" and value not in _ON_TERM:
         return f"got {shown(value)}; allowed: {', '.join(_ON_TERM)}{nearest(value, _ON_TERM)}"
+    if key == "on_signal":
+        return next(filter(None, (_wrong_reaction(name, reaction) for name, reaction in value.items())), "")
     if key == "exclusive" and isinstance(value, str) and value not in [e.value for e in Exclusive]:
         options = ["true", "false", *(one.value for one in Exclusive)]
         return f"got {shown(value)}; allowed: {', '.join(options)}{nearest(value, options)}"
     if key == "features" and (why := unreadable(value)):
         return f"{why}; allowed: such as 'a', 'a&b', '[a|b]', 'a*2'"
     return _unclean(key, value)
+
+
+def _wrong_reaction(name: str, reaction: str) -> str:
+    """Say what is wrong with one entry of `on_signal`; empty: nothing."""
+    if name == "TERM":
+        return "TERM has a key of its own: on_term"
+    if name == "KILL":
+        return "KILL always ends a job; allowed: other signals, such as USR1"
+    if not _SIGNAL.fullmatch(name):
+        return f"got the signal {shown(name)}; allowed: a name without SIG, such as USR1"
+    if reaction not in _ON_SIGNAL:
+        return (
+            f"{name}: got {shown(reaction)}; allowed: {', '.join(_ON_SIGNAL)}{nearest(reaction, _ON_SIGNAL)}"
+        )
+    return ""
 
 
 def _out_of_range(value: float, low: float, high: float) -> str:

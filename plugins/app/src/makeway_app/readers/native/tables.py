@@ -65,6 +65,8 @@ class ComponentTable:
     excluded_nodes: str | tuple[str, ...] | None = None
     """Host lists."""
     steps: bool | None = None
+    on_signal: Mapping[str, str] | None = None
+    """Signal other than TERM and KILL -> what its processes do: die, exit (end well), ignore."""
     on_term: str | None = None
     """What its processes do on SIGTERM: default (die), exit (end well), ignore."""
     command: str | tuple[str, ...] | None = None
