@@ -203,6 +203,12 @@ def _made() -> Iterator[Site]:
         made.close()
 
 
+@pytest.fixture(scope="session")
+def made() -> Callable[[], contextlib.AbstractContextManager[Site]]:
+    """Return what makes a site whose daemon is not yet up."""
+    return _made
+
+
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Site]:
     """Return a site whose daemon is up, for all tests of a module that leave nothing behind."""

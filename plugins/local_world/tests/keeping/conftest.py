@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import select
 import shutil
@@ -32,11 +31,14 @@ from makeway_local_world.keeping import proc, words
 from makeway_local_world.keeping.proc import Process
 from makeway_local_world.processes.machine import Cgroups
 from makeway_local_world.processes.nursing import Nursery
+from makeway_local_world.processes.request import encode
 from makeway_local_world.processes.rundir import Fate, Found, RunDirectory, all_keys
 from makeway_local_world.processes.world import LocalWorld
 from makeway_local_world.submission import Submission, store
 from makeway_testing.policies import lower_tiers
 
+MANDATE = ("uid", "gid", "groups", "cgroup", "cgroup_limits", "oom_score_adj")
+"""Keys that a test gives with a request, and that are root's."""
 LIMIT = 60.0
 """Seconds after which a test gives up; how long a loaded machine takes is no finding."""
 
@@ -77,9 +79,17 @@ class Held:
         """Ask the keeper for something."""
         assert words.send(self.line, words.pack(do=do, id=1, **what))
 
+    def begins(self) -> Held:
+        """Wait until the start is written down."""
+        self.hear("started")
+        started = self.place.started()
+        assert started is not None
+        self.keeper = started["pid"]
+        return self
+
     def runs(self) -> Held:
         """Wait until the job runs."""
-        self.keeper = self.hear("started")["pid"]
+        self.begins()
         self.hear("runs")
         return self
 
@@ -115,12 +125,7 @@ class House:
         lock = place.take_lock(directory)
         assert lock is not None
         asked = {
-            "v": words.VERSION,
             "job": job,
-            "incarnation": 1,
-            "boot": proc.boot_id(),
-            "monotonic": time.monotonic(),
-            "wall": time.time(),
             "argv": list(argv),
             "script": None,
             "cwd": "/",
@@ -130,14 +135,24 @@ class House:
             "error": None,
             "append": False,
             "umask": 0o022,
-            "uid": os.geteuid(),
-            "gid": os.getegid(),
-            "groups": sorted(os.getgroups()),
             "die_with_keeper": True,
             "kill_wait": 5.0,
             **request,
         }
-        line = self.nursery.start(lock, json.dumps(asked).encode(), directory)
+        mandate = {
+            "v": words.VERSION,
+            "job": job,
+            "incarnation": 1,
+            "boot": proc.boot_id(),
+            "monotonic": time.monotonic(),
+            "wall": time.time(),
+            "uid": os.geteuid(),
+            "gid": os.getegid(),
+            "groups": sorted(os.getgroups()),
+            "watched": bool(request.get("stopped") or request.get("ahead")),
+            **{name: asked.pop(name) for name in MANDATE if name in asked},
+        }
+        line = self.nursery.start(lock, encode(mandate), encode(asked), directory)
         os.close(lock)
         os.close(directory)
         held = Held(place, line)

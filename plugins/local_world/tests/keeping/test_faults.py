@@ -21,8 +21,11 @@ from makeway.worlds.events import Command
 from makeway_live.views import UNWRITTEN, Displacers, Shown
 from makeway_local_world.keeping import proc, walk, words
 from makeway_local_world.keeping.cgroups import Cgroup
+from makeway_local_world.processes import leftovers, verbs
+from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import End, end_of
 from makeway_local_world.processes.gpus import Gpu
+from makeway_local_world.processes.machine import Cgroups
 from makeway_local_world.processes.rundir import Fate, RunDirectory
 
 
@@ -471,8 +474,12 @@ def test_what_the_kernel_says_of_memory(tmp_path: Path) -> None:
     assert Cgroup(str(tmp_path)).oom_kills() == 2
 
 
-def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any) -> None:
+def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ran out of memory: nobody killed it, and it is not put back to be killed again."""
+    rig.settings["cgroups"] = "auto"
+    if not Cgroups.find(f"test-{rig.folder.parent.name}").base:
+        pytest.skip("no cgroups here")
+    monkeypatch.setattr(Cgroup, "oom_kills", lambda cgroup: 1)
     rig.submit("1", "sleep", "1000")
     rig.until_runs("1")
     leader = proc.children(rig.keeper("1"))[0]
@@ -483,8 +490,6 @@ def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any) -> None:
     while place.look().fate is not Fate.ENDED:
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    path = place.path / words.EXIT
-    path.write_text(json.dumps({**json.loads(path.read_text()), "oom": 1}))
     rig.until(j1="GONE")
     found = rig.turn(lambda: end_of(rig.folder, "1", 1))
     assert (found.text, found.state) == ("0:9", JobState.FAILED)
@@ -492,8 +497,10 @@ def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any) -> None:
     assert rig.ended_as("1")[-1] == "FAILED"
 
 
-def test_a_kill_that_does_not_help(rig: Any) -> None:
-    """Its nodes stay taken, the record says by whom, and the kill is asked for again."""
+def test_a_kill_that_does_not_help(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its nodes stay taken, the record says by whom, and the kill is asked for again; the daemon helps as it can."""
+    helped: list[Case] = []
+    monkeypatch.setattr(leftovers, "kill_all", lambda case, **_: helped.append(case))
     rig.submit("1", "sleep", "1000")
     rig.until_runs("1")
     puppet = Puppet(rig, "1")
@@ -511,7 +518,53 @@ def test_a_kill_that_does_not_help(rig: Any) -> None:
     assert puppet.asked()["do"] == "kill"
     words.send(puppet.real, words.pack(do="kill", id=0, forced=True))
     rig.until(j2="GONE")
+    assert [case.key for case in helped] == [("1", 1)]
     puppet.close()
+
+
+def test_a_keeper_that_its_owner_stopped(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is continued once what it was asked for is overdue, and does it."""
+    monkeypatch.setattr(verbs, "ANSWER", 0.2)
+    rig.submit("1", "sleep", "1000")
+    rig.until_runs("1")
+    os.kill(rig.keeper("1"), signal.SIGSTOP)
+    rig.submit("2", "sleep", "1000", partition="urgent")
+    rig.until(j1="SUSPENDED", j2="RUNNING")
+    rig.until_runs("2")
+
+
+def test_a_keeper_that_is_stopped_again_and_again(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon kills it with all of its job: others get their turn, and the rule for a lost keeper follows."""
+    monkeypatch.setattr(verbs, "ANSWER", 0.2)
+    rig.submit("1", "sh", "-c", "setsid sleep 1000 & wait")
+    rig.until_runs("1")
+    keeper = rig.keeper("1")
+    rig.turn(lambda: len(list(proc.below(keeper))) == 2)
+    there = [each.pid for each in proc.below(keeper)]
+    os.kill(keeper, signal.SIGSTOP)
+    monkeypatch.setattr(Case, "signal_keeper", _only_kills)
+    rig.submit("2", "sleep", "1000", partition="urgent")
+    rig.until(j1="PENDING", j2="RUNNING")
+    rig.until_runs("2")
+    assert rig.notes("noticed", "1")[-1]["by"] == "its keeper did not answer"
+    assert not any(map(alive, there))
+
+
+def _only_kills(case: Case, number: int) -> None:
+    if number == signal.SIGKILL:
+        os.kill(case.pid, number)
+
+
+def test_a_stopped_keeper_and_the_time_limit(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit holds all the same, also where the keeper never said that its job runs."""
+    monkeypatch.setattr(verbs, "ANSWER", 0.2)
+    monkeypatch.setattr(Case, "signal_keeper", _only_kills)
+    rig.settings |= {"on_end_limit": 0.1}
+    rig.submit("1", "sleep", "1000", spec={"time_limit": 1.0})
+    rig.turn(lambda: rig.world.processes().get("1", {}).get("keeper"))
+    os.kill(rig.keeper("1"), signal.SIGSTOP)
+    rig.until(j1="GONE")
+    assert rig.ended_as("1")[-1] == "TIMEOUT"
 
 
 # ----------------------------------------------------------------------------------- the journal

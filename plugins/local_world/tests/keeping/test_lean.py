@@ -96,7 +96,7 @@ def test_descriptors_arrive_closed_for_programs() -> None:
     with mine, its:
         here, there = os.pipe()
         socket.send_fds(mine, [b"start"], [here, there])
-        data, found = lean.receive_descriptors(its, 4)
+        data, found = lean.receive_descriptors(its, 16, 4)
         assert data == b"start"
         assert len(found) == 2
         assert not any(map(os.get_inheritable, found))
@@ -105,7 +105,7 @@ def test_descriptors_arrive_closed_for_programs() -> None:
         for each in (here, there, *found):
             os.close(each)
         mine.close()
-        assert lean.receive_descriptors(its, 4) == (b"", [])
+        assert lean.receive_descriptors(its, 16, 4) == (b"", [])
 
 
 def test_errors_are_suppressed_as_named() -> None:

@@ -10,6 +10,9 @@ from typing import Any
 from makeway_local_world.keeping import proc, words
 from makeway_local_world.processes.rundir import Fate, RunDirectory
 
+SPACE = f"{words.STARTED}.tmp"
+"""What is written before a start counts; a test that is in its way keeps the start from going on."""
+
 
 def _place(house: Any, job: str) -> RunDirectory:
     """Return the directory of a job that is to be started, made ahead."""
@@ -25,9 +28,9 @@ def _below(pid: int) -> int:
 
 
 def test_a_start_that_cannot_be_written_down_is_none(house: Any, short: Path) -> None:
-    """No space for the end, no job: the keeper says why, and the same incarnation may start again."""
+    """No file for the start, no job: the keeper says why, and the same incarnation may start again."""
     place = _place(house, "1")
-    (place.path / words.EXIT_TEMPORARY).mkdir()
+    (place.path / SPACE).mkdir()
     held = house.start("touch", str(short / "ran"), job="1")
     failed = held.hear("failed")
     assert (failed["step"], failed["number"]) == ("keeper", 21)
@@ -35,16 +38,16 @@ def test_a_start_that_cannot_be_written_down_is_none(house: Any, short: Path) ->
     found = held.end()
     assert found.fate is Fate.NEVER
     assert not (short / "ran").exists()
-    (place.path / words.EXIT_TEMPORARY).rmdir()
+    (place.path / SPACE).rmdir()
     again = house.start("touch", str(short / "ran"), job="1").runs()
     assert again.end().exit["status"] == 0
     assert (short / "ran").exists()
 
 
 def test_a_child_killed_before_its_start_is_written_down(house: Any, short: Path) -> None:
-    """It waits where the space for the end is taken, and is killed there."""
+    """It waits where the start is written down, and is killed there."""
     place = _place(house, "1")
-    os.mkfifo(place.path / words.EXIT_TEMPORARY)
+    os.mkfifo(place.path / SPACE)
     held = house.start("touch", str(short / "ran"), job="1")
     keeper = held.until(lambda: _below(house.nursery.pid))
     os.kill(held.until(lambda: _below(keeper)), signal.SIGKILL)
@@ -56,13 +59,13 @@ def test_a_child_killed_before_its_start_is_written_down(house: Any, short: Path
 def test_a_keeper_killed_before_its_start_is_written_down(house: Any, short: Path) -> None:
     """Its child never becomes the job, wherever it is when that happens."""
     place = _place(house, "1")
-    os.mkfifo(place.path / words.EXIT_TEMPORARY)
+    os.mkfifo(place.path / SPACE)
     held = house.start("touch", str(short / "ran"), job="1")
     keeper = held.until(lambda: _below(house.nursery.pid))
     held.until(lambda: _below(keeper))
     os.kill(keeper, signal.SIGKILL)
     held.until(lambda: (found := proc.look(keeper)) is None or found.state in proc.ENDED)
-    reader = os.open(place.path / words.EXIT_TEMPORARY, os.O_RDONLY | os.O_NONBLOCK)
+    reader = os.open(place.path / SPACE, os.O_RDONLY | os.O_NONBLOCK)
     try:
         assert held.end().fate is Fate.NEVER
     finally:

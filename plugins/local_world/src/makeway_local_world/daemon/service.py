@@ -221,6 +221,8 @@ class Service:
             raise Refusal("only operators may give a priority")
         if request.nice < 0 and not self.rules.is_operator(caller.uid):
             raise Refusal("only operators may raise a priority (a negative --nice)")
+        if request.process_nice < 0 and caller.uid != 0:
+            raise Refusal("only root may lower the niceness of processes (a negative --process-nice)")
         if self.trouble:
             raise Full(self.trouble)
         if request.dependency is not None:

@@ -1,18 +1,23 @@
 """Hold the processes of an incarnation in a cgroup of their own (version 2), where that is allowed.
 
-``cgroup.freeze`` and ``cgroup.kill`` need no controller. Limits need theirs.
+``cgroup.freeze`` and ``cgroup.kill`` need no controller. Limits need theirs, and hold for all of it::
+
+    PATH/        limits, and where everything is killed
+      job/       the job: what is frozen
+      beside/    its keeper, and the commands that run beside it
+
+All of it belongs to the daemon's user: a job can leave none of it, and change none of it.
 """
 
 from __future__ import annotations
 
 import os
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PAUSE = 0.0005
+_JOB, _BESIDE = "job", "beside"
 
 
 class Cgroup:
@@ -21,12 +26,19 @@ class Cgroup:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def make(self, limits: Mapping[str, str]) -> list[str]:
-        """Make it, and set limits (file -> value); return which of them could not be set.
+    def make(self, limits: Mapping[str, str], keeper: int) -> list[str]:
+        """Make it, set limits (file -> value), and take the keeper in; return which limits could not be set.
 
         :raises OSError: it cannot be made.
         """
-        os.makedirs(self.path, mode=0o755, exist_ok=True)
+        for part in (_JOB, _BESIDE):
+            os.makedirs(os.path.join(self.path, part), mode=0o755, exist_ok=True)
+        refused = self.limit(limits)
+        self._write(f"{_BESIDE}/cgroup.procs", str(keeper))
+        return refused
+
+    def limit(self, limits: Mapping[str, str]) -> list[str]:
+        """Set limits (file -> value); return which of them could not be set."""
         refused = []
         for name, value in limits.items():
             try:
@@ -54,46 +66,48 @@ class Cgroup:
         return 0
 
     def enter(self) -> None:
-        """Let the calling process live in it."""
-        self._write("cgroup.procs", "0")
+        """Let the calling process live in it, as the job."""
+        self._write(f"{_JOB}/cgroup.procs", "0")
 
-    def pids(self) -> list[int]:
-        """Return who is in it."""
-        return [int(pid) for pid in self._read("cgroup.procs").split()]
+    def freeze(self) -> bool:
+        """Have the job stopped; return whether that was taken."""
+        return self._set_frozen("1")
 
-    def freeze(self, limit: float) -> bool:
-        """Stop everything in it; return whether that was done within `limit` seconds."""
-        return self._set_frozen("1", limit)
+    def thaw(self) -> bool:
+        """Let the job go on; return whether that was taken."""
+        return self._set_frozen("0")
 
-    def thaw(self, limit: float) -> bool:
-        """Let everything in it go on; return whether that was done within `limit` seconds."""
-        return self._set_frozen("0", limit)
-
-    def _set_frozen(self, value: str, limit: float) -> bool:
+    def _set_frozen(self, value: str) -> bool:
         try:
-            self._write("cgroup.freeze", value)
+            self._write(f"{_JOB}/cgroup.freeze", value)
         except OSError:
             return False
-        deadline = time.monotonic() + limit
-        while str(self._event("cgroup.events", "frozen")) != value:
-            if value == "1" and not self._event("cgroup.events", "populated"):
-                return True  # nobody is left to freeze
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_PAUSE)
         return True
 
+    def frozen(self) -> bool:
+        """Whether all of the job stands still; also if nothing of it is left."""
+        events = f"{_JOB}/cgroup.events"
+        return bool(self._event(events, "frozen")) or not self._event(events, "populated")
+
     def kill(self) -> None:
-        """Send SIGKILL to everything in it, frozen or not."""
+        """Send SIGKILL to everything in it, frozen or not; to the keeper as well."""
+        for part in (".", _JOB, _BESIDE):
+            self._kill(part)
+
+    def kill_job(self) -> None:
+        """Send SIGKILL to the job, frozen or not; its keeper lives."""
+        self._kill(_JOB)
+
+    def _kill(self, part: str) -> None:
         try:
-            self._write("cgroup.kill", "1")
-        except OSError:
-            for pid in self.pids():
+            self._write(f"{part}/cgroup.kill", "1")
+        except OSError:  # a kernel before 5.14
+            for pid in self._read(f"{part}/cgroup.procs").split():
                 try:
-                    os.kill(pid, 9)
+                    os.kill(int(pid), 9)
                 except OSError:
                     continue
-            self.thaw(0.0)
+            self.thaw()
 
     def empty(self) -> bool:
         """Whether nobody is in it."""

@@ -1,7 +1,7 @@
 """Become the job: what happens between fork and exec, in the order that keeps rights apart (spec local-world 5).
 
-New session, cgroup, limits and niceness and cores, groups and user, umask, directory, output, descriptors, signals,
-exec. No path of the user's is touched before the rights are the user's.
+`enter` is root's part: session, cgroup, what the kernel takes when memory runs out. Then the rights are the owner's,
+and every descriptor but one is closed. Only then does `become` read the request, and open what it names.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import os
 import resource
 import stat
 
-from makeway_local_world.keeping import linux
+from makeway_local_world.keeping import linux, rights
 from makeway_local_world.keeping.cgroups import Cgroup
-from makeway_local_world.keeping.files import write_all
-from makeway_local_world.keeping.lean import signal
+from makeway_local_world.keeping.files import read_open, write_all
+from makeway_local_world.keeping.lean import read_json, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 class ChildError(Exception):
@@ -35,36 +35,78 @@ class ChildError(Exception):
         return f"{self.step}\0{self.number}\0{self.what}".encode("utf-8", "surrogateescape")[:4000]
 
 
-def become(request: Mapping[str, Any], failure: int, keeper: int) -> None:
-    """Turn this process into the job; never returns.
+def job(mandate: Mapping[str, Any], request_file: int, failure: int, keeper: int) -> NoReturn:
+    """Turn this process, which has root's rights if anybody has, into the job.
 
     :param failure: where a failure is written; it closes when the job begins.
     :param keeper: pid of the parent.
     """
     try:
-        _enter(request)
-        _drop_rights(request)
-        if request.get("die_with_keeper"):
-            linux.die_with_parent(signal.SIGKILL)
-            if os.getppid() != keeper:
-                os._exit(1)
-        _step("umask", "", os.umask, request["umask"])
-        _step("working directory", request["cwd"], os.chdir, request["cwd"])
-        _open_standard(request)
-        argv, kept = _program(request)
-        _close_all_but(failure, *kept)
-        _reset_signals()
-        if request.get("stopped"):
-            os.kill(os.getpid(), signal.SIGSTOP)
-        environment = {str(key): str(value) for key, value in request["environment"].items()}
-        _step("exec", argv[0], _exec, argv, environment)
-    except ChildError as error:
-        write_all(failure, error.encode())
+        os.setsid()
+        if mandate.get("cgroup"):
+            _step("cgroup", mandate["cgroup"], Cgroup(mandate["cgroup"]).enter)
+        if mandate.get("oom_score_adj") is not None:
+            rights.set_oom_score(int(mandate["oom_score_adj"]))
+        _step("rights", str(mandate["uid"]), rights.take_on, mandate)
+        linux.die_with_parent(signal.SIGKILL)
+        if os.getppid() != keeper:
+            os._exit(1)  # the job has not begun: whoever finds its mark may start it anew
+        os.lseek(request_file, 0, os.SEEK_SET)
+        request = read_json(read_open(request_file))
+        _become(request, failure)
     except BaseException as error:
-        text = f"start\0{getattr(error, 'errno', 0) or 0}\0{type(error).__name__}: {error}"
-        write_all(failure, text.encode("utf-8", "replace")[:4000])
+        _say(error, failure)
     finally:
         os._exit(127)
+
+
+def helper(request: Mapping[str, Any], output: int) -> NoReturn:
+    """Turn this process, which has the owner's rights, into a command beside the job.
+
+    :param output: where its output and a failure are written.
+    """
+    try:
+        os.setsid()
+        linux.die_with_parent(signal.SIGKILL)
+        _become(request, output, output)
+    except BaseException as error:
+        _say(error, output)
+    finally:
+        os._exit(127)
+
+
+def _say(error: BaseException, failure: int) -> None:
+    if not isinstance(error, ChildError):
+        number = getattr(error, "errno", 0) or 0
+        text = f"start\0{number}\0{type(error).__name__}: {error}"
+        write_all(failure, text.encode("utf-8", "replace")[:4000])
+    else:
+        write_all(failure, error.encode())
+
+
+def _become(request: Mapping[str, Any], failure: int, output: int | None = None) -> None:
+    """Open, limit and execute what the owner asked for, with the owner's rights."""
+    _close_all_but(failure)
+    for name, values in request.get("limits", {}).items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        if number is not None:
+            _step("limit", name, _limit, number, *values)
+    if request.get("nice"):
+        _step("niceness", str(request["nice"]), os.nice, int(request["nice"]))
+    if request.get("cores"):
+        _step("cores", "", os.sched_setaffinity, 0, request["cores"])
+    _step("umask", "", os.umask, request["umask"])
+    _step("working directory", request["cwd"], os.chdir, request["cwd"])
+    _open_standard(request, output)
+    argv, kept = _program(request)
+    _close_all_but(failure, *kept)
+    _reset_signals()
+    if request.get("stopped"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    environment = {str(key): str(value) for key, value in request["environment"].items()}
+    if not request.get("die_with_keeper"):
+        linux.die_with_parent(0)
+    _step("exec", argv[0], _exec, argv, environment)
 
 
 def _step(name: str, what: str, call: Any, *arguments: Any) -> Any:
@@ -72,23 +114,6 @@ def _step(name: str, what: str, call: Any, *arguments: Any) -> Any:
         return call(*arguments)
     except OSError as error:
         raise ChildError(name, what, error) from error
-
-
-def _enter(request: Mapping[str, Any]) -> None:
-    """Do what needs the keeper's rights."""
-    os.setsid()
-    if request.get("cgroup"):
-        _step("cgroup", request["cgroup"], Cgroup(request["cgroup"]).enter)
-    for name, values in request.get("limits", {}).items():
-        number = getattr(resource, f"RLIMIT_{name}", None)
-        if number is not None:
-            _step("limit", name, _limit, number, *values)
-    if request.get("oom_score_adj") is not None:
-        _raise_oom_score(int(request["oom_score_adj"]))
-    if request.get("nice"):
-        _step("nice", str(request["nice"]), os.nice, int(request["nice"]))
-    if request.get("cores"):
-        _step("cores", "", os.sched_setaffinity, 0, request["cores"])
 
 
 def _limit(number: int, soft: int, hard: int) -> None:
@@ -104,34 +129,17 @@ def _lower(one: int, other: int) -> int:
     return min(one, other)
 
 
-def _raise_oom_score(value: int) -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write(str(value))
-    except OSError:
-        pass  # lowering needs rights; the job runs as well without it
-
-
-def _drop_rights(request: Mapping[str, Any]) -> None:
-    """Take on groups, group and user, in this order; without root there is nothing to drop."""
-    uid, gid, groups = request["uid"], request["gid"], request["groups"]
-    if os.geteuid() != 0:
-        if (uid, gid) != (os.geteuid(), os.getegid()):
-            error = OSError(1, "only root runs jobs of others")
-            raise ChildError("rights", str(uid), error)
-        return
-    _step("groups", "", os.setgroups, groups)
-    _step("group", str(gid), os.setresgid, gid, gid, gid)
-    _step("user", str(uid), os.setresuid, uid, uid, uid)
-
-
 # ------------------------------------------------------------------------------------ output
-def _open_standard(request: Mapping[str, Any]) -> None:
-    """Open input, output and errors as their owner."""
+def _open_standard(request: Mapping[str, Any], output: int | None) -> None:
+    """Open input, output and errors; `output` is what they go to instead."""
     source = request.get("input") or "/dev/null"
     handle = _step("input", source, os.open, source, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     os.dup2(handle, 0)
+    if output is not None:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        return
     out = _step("output", request["output"], open_log, request["output"], bool(request.get("append")))
     os.dup2(out, 1)
     error_path = request.get("error") or request["output"]
@@ -206,4 +214,4 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-__all__ = ["become", "open_log"]
+__all__ = ["helper", "job", "open_log"]

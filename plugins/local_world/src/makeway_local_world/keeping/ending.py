@@ -6,7 +6,6 @@ import os
 import time
 
 from makeway_local_world.keeping import words
-from makeway_local_world.keeping.files import write_all
 from makeway_local_world.keeping.lean import signal
 from makeway_local_world.keeping.proc import Process
 from makeway_local_world.keeping.walk import named
@@ -15,13 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from makeway_local_world.keeping.cgroups import Cgroup
+    from makeway_local_world.keeping.post import Post
     from makeway_local_world.keeping.walk import Tree
 
     class Keeper(Protocol):
         """The keeper of the job, as far as its end is concerned."""
 
-        directory: int
+        post: Post
         status: int | None
         rusage: list[float]
 
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
         @property
         def tree(self) -> Tree:
             """All processes of the job."""
-
-        @property
-        def cgroup(self) -> Cgroup | None:
-            """What holds them; None: nothing."""
 
         def say(self, **what: Any) -> None:
             """Tell the daemon, if it is there."""
@@ -165,11 +160,8 @@ class Ending:
 
     def _kill(self, now: float) -> None:
         keeper = self._keeper
-        if keeper.cgroup is not None:
-            keeper.cgroup.kill()
         found, more = keeper.tree.kill()
-        inside = keeper.cgroup is not None and not keeper.cgroup.empty()
-        self._quiet = 0 if more or inside or keeper.status is None else self._quiet + 1
+        self._quiet = 0 if more or keeper.status is None else self._quiet + 1
         if self._quiet >= 2:
             self._help()
             return
@@ -210,8 +202,8 @@ class Ending:
         """Write `exit` into the space that was kept for it; tried again until it is written."""
         keeper = self._keeper
         told = {
-            "job": keeper.request["job"],
-            "incarnation": keeper.request["incarnation"],
+            "job": keeper.post.mandate["job"],
+            "incarnation": keeper.post.mandate["incarnation"],
             "status": keeper.status,
             "failed": self.failed,
             "killed": self.reason,
@@ -219,42 +211,32 @@ class Ending:
             "then": self.then,
             "left": self.left,
             "rusage": keeper.rusage,
-            "oom": keeper.cgroup.oom_kills() if keeper.cgroup is not None else 0,
-            "peak": keeper.cgroup.memory_peak() if keeper.cgroup is not None else 0,
             "on_end": self._on_end_status,
-            "boot": keeper.request["boot"],
+            "boot": keeper.post.mandate["boot"],
             "monotonic": time.monotonic(),
             "wall": time.time(),
         }
-        if keeper.cgroup is not None:
-            keeper.cgroup.remove()
         data = words.pack(**told)
-        if len(data) > words.EXIT_SIZE:
-            data = words.pack(**{**told, "left": [], "failed": self.failed and {**self.failed, "what": ""}})
+        if len(data) >= words.EXIT_SIZE:
+            told |= {"left": [], "failed": self.failed and {**self.failed, "what": ""}}
+            told |= {"killed": self.reason and self.reason[:200], "then": self.then and self.then[:200]}
+            data = words.pack(**told)
+        data += b"\n"
         pause = 0.01
         while True:
             try:
                 self._write_once(data)
                 return
-            except FileNotFoundError:
-                return  # the run directory itself is gone: nobody is left who could read it
             except OSError:
                 time.sleep(pause)  # the lock is held meanwhile: nobody takes the job for lost
                 pause = min(pause * 2, 5.0)
 
     def _write_once(self, data: bytes) -> None:
-        directory = self._keeper.directory
-        handle = os.open(
-            words.EXIT_TEMPORARY, os.O_WRONLY | os.O_CLOEXEC | os.O_CREAT, 0o600, dir_fd=directory
-        )
-        try:
-            write_all(handle, data)
-            os.ftruncate(handle, len(data))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.rename(words.EXIT_TEMPORARY, words.EXIT, src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)
+        """Write over the zeros that keep the space: without the end of the line it is not written."""
+        handle = self._keeper.post.exit
+        if os.pwrite(handle, data, 0) != len(data):
+            raise OSError(28, "not all of it was written")
+        os.fsync(handle)
 
 
 __all__ = ["Ending"]

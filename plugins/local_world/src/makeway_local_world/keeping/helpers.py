@@ -1,4 +1,4 @@
-"""Run commands beside a job, with its user's rights and a time limit: checkpoints, notices, what its end asks for."""
+"""Run commands beside a job, as its owner and with a time limit: checkpoints, notices, what its end asks for."""
 
 from __future__ import annotations
 
@@ -60,26 +60,27 @@ def run(
     limit: float,
     then: Callable[[int | None, str], None],
 ) -> Helper:
-    """Start a command line for the shell as the job's user, in the job's directory; not in its cgroup."""
+    """Start a command line for the shell in the job's directory; it is frozen with none of the job.
+
+    :raises OSError: nothing can be forked; the owner may have no more processes.
+    """
     output = os.memfd_create("output", os.MFD_CLOEXEC)
-    keeper = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(output)
+        raise
     if pid == 0:
         mine = {
             **request,
             "argv": ["/bin/sh", "-c", command],
             "script": None,
-            "cgroup": None,
             "stopped": False,
             "input": None,
-            "output": f"/proc/self/fd/{output}",
-            "error": None,
-            "append": True,
             "die_with_keeper": True,
             "environment": {**request["environment"], **environment},
         }
-        os.fchmod(output, 0o666)  # the user opens it anew
-        child.become(mine, output, keeper)
+        child.helper(mine, output)
     return Helper(name, pid, output, limit, then)
 
 

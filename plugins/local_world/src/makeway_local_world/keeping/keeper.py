@@ -1,8 +1,12 @@
 """Hold one incarnation of a job: its parent for life, and the only one who may signal it without a race.
 
 A keeper is forked from the nursery with the lock of the incarnation. Its child writes `started` before it becomes the
-job. The keeper waits at its `Post` until something happens; then it does what the daemon asks over a socket, and writes
-`exit` once nothing of the job is left. Then it ends, and so frees the lock. It needs no daemon in between.
+job. The keeper takes on the owner's rights and waits at its `Post` until something happens; then it does what the
+daemon asks over a socket, and writes `exit` once nothing of the job is left. Then it ends, and so frees the lock. It
+needs no daemon in between.
+
+Its owner may kill or stop it, and so harm jobs of that owner alone: the daemon does by itself what a keeper does not do
+in time.
 """
 
 from __future__ import annotations
@@ -12,7 +16,6 @@ import time
 
 from makeway_local_world.keeping import helpers, proc, words
 from makeway_local_world.keeping.ahead import Notice
-from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.ending import Ending
 from makeway_local_world.keeping.helpers import Helper
 from makeway_local_world.keeping.lean import signal, suppress
@@ -32,10 +35,10 @@ class Keeper:
     def __init__(self, post: Post) -> None:
         self.post = post
         self.request = request = post.request()
-        self.directory = post.directory
         self.helpers: dict[int, Helper] = {}
         self.tree = Tree(os.getpid(), lambda: self.helpers, self._collect_orphan)
-        self.cgroup = Cgroup(request["cgroup"]) if request.get("cgroup") else None
+        self.frozen_by_daemon = bool(post.mandate.get("cgroup"))
+        """Whether the daemon stops the job, by the freezer of its cgroup; else its keeper does."""
         self.leader = post.leader
         self.status: int | None = None
         """Wait status of the leader; None: it has not ended."""
@@ -168,7 +171,7 @@ class Keeper:
             self._stopped_by_others = False
             self._ahead.runs(time.monotonic())
             self.say(say="noticed", state="running")
-        elif self.state == "stopped" and self.cgroup is None and found.state not in "TtZX":
+        elif self.state == "stopped" and not self.frozen_by_daemon and found.state not in "TtZX":
             self.state = "running"
             self._ahead.runs(time.monotonic())
             self.say(say="noticed", state="running")
@@ -231,14 +234,9 @@ class Keeper:
             self.say(say="stopped", id=asked["id"], ok=False, ended=True, left=[])
             return
         began, limit = time.monotonic(), float(asked.get("limit", 2.0))
-        if self.cgroup is not None:
-            left = [] if self.cgroup.freeze(limit) else [list(each) for each in named(self.tree.look())]
-            if left:
-                self.cgroup.thaw(0.1)
-        else:
-            left = [list(each) for each in named(self.tree.stop(limit))]
-            if left:
-                self.tree.go_on(0.5)
+        left = [] if self.frozen_by_daemon else named(self.tree.stop(limit))
+        if left:
+            self.tree.go_on(0.5)
         if not left:
             self.state = "stopped"
             self._ahead.stands(began)
@@ -253,8 +251,6 @@ class Keeper:
         """Let everything go on that was stopped by the daemon's word."""
         if cores:
             self._bind(cores)
-        if self.cgroup is not None:
-            self.cgroup.thaw(1.0)
         if self.tree.stopped_by_us:
             self.tree.go_on(1.0)
         if self._stopped_by_others:
@@ -322,8 +318,12 @@ class Keeper:
 
     def _help(self, name: str, command: str, limit: float, then: Any, **environment: str) -> None:
         mine = {"MAKEWAY_LEADER": str(self.leader), "MAKEWAY_KEEPER": str(os.getpid()), **environment}
-        helper = helpers.run(name, command, self.request, mine, limit, then)
-        self.helpers[helper.pid] = helper
+        try:
+            helper = helpers.run(name, command, self.request, mine, limit, then)
+        except OSError as error:
+            then(127 << 8, f"it cannot be started: {error.strerror}")
+        else:
+            self.helpers[helper.pid] = helper
 
 
 _VERBS = {

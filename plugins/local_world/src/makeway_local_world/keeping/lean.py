@@ -88,13 +88,13 @@ def write_json(value: Any) -> bytes:
     return _dumps(value).encode("ascii")
 
 
-def receive_descriptors(door: socket.socket, most: int) -> tuple[bytes, list[int]]:
-    """Return the next packet of up to 16 bytes with its descriptors; the job's programs do not get them.
+def receive_descriptors(door: socket.socket, length: int, most: int) -> tuple[bytes, list[int]]:
+    """Return the next packet of up to `length` bytes with its descriptors; the job's programs do not get them.
 
     :raises OSError: the line is broken.
     """
     size = most * 4  # an int each
-    data, notes, _, _ = door.recvmsg(16, socket.CMSG_LEN(size), socket.MSG_CMSG_CLOEXEC)
+    data, notes, _, _ = door.recvmsg(length, socket.CMSG_LEN(size), socket.MSG_CMSG_CLOEXEC)
     found: list[int] = []
     for level, kind, told in notes:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:

@@ -1,8 +1,8 @@
 """Fork keepers: one process per daemon, small, with a single thread (spec local-world 1.1).
 
-The daemon sends, for each start, an empty packet with four descriptors: the lock, the request, the directory of the
-incarnation, and a line to talk over. Whatever is on its way when the nursery ends goes with it, and frees its lock.
-It ends when the daemon has gone.
+The daemon sends, for each start, a packet with what root is to do for it (the mandate) and four descriptors: the lock,
+the request, the directory of the incarnation, and a line to talk over. Whatever is on its way when the nursery ends
+goes with it, and frees its lock. It ends when the daemon has gone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ import gc
 import os
 import sys
 
-from makeway_local_world.keeping import linux, words
+from makeway_local_world.keeping import linux, rights, words
 from makeway_local_world.keeping.keeper import Keeper
 from makeway_local_world.keeping.lean import receive_descriptors, signal, socket
 from makeway_local_world.keeping.post import Post, StartError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 DESCRIPTORS = 4
+_SPARED = -500
+"""How much less than others the kernel takes the nursery when memory runs out."""
 
 
 def main() -> None:
@@ -30,7 +37,7 @@ def main() -> None:
     door = socket.socket(fileno=int(sys.argv[-1]))
     os.set_inheritable(door.fileno(), False)
     linux.call_me("makeway-nursery")
-    _spare_from_oom()
+    rights.set_oom_score(_SPARED)
     os.umask(0o077)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
@@ -47,50 +54,43 @@ def main() -> None:
 def _serve(door: socket.socket) -> bool:
     """Fork one keeper; return whether the daemon is still there."""
     try:
-        data, handles = receive_descriptors(door, DESCRIPTORS)
+        data, handles = receive_descriptors(door, words.LONGEST_MANDATE, DESCRIPTORS)
     except OSError:
         return False
     if not data:
         return False
     if len(handles) == DESCRIPTORS:
         lock, request, directory, line = handles
+        mandate = words.unpack(data)
         if os.fork() == 0:
             door.close()
             del lock  # open for as long as the keeper lives
-            _keep(request, directory, socket.socket(fileno=line))
+            _keep(mandate, request, directory, socket.socket(fileno=line))
     for handle in handles:
         os.close(handle)
     return True
 
 
-def _keep(request_file: int, directory: int, line: socket.socket) -> None:
+def _keep(mandate: Mapping[str, Any], request_file: int, directory: int, line: socket.socket) -> None:
     """Be a keeper; never returns. The lock is an open descriptor that nobody touches."""
     try:
         os.setsid()
         linux.adopt_orphans()
         linux.call_me("makeway-keeper")
-        post = Post(request_file, directory, line)
+        rights.set_oom_score(0)  # what the owner runs beside the job starts from here
+        post = Post(mandate, request_file, directory, line)
         if post.start():
             post.wait()
         Keeper(post).live()
     except BaseException as error:
         known = isinstance(error, (OSError, StartError))
         what = str(error) if known else f"{type(error).__name__}: {error}"
-        number = getattr(error, "errno", None) or 0
-        data = words.pack(say="failed", step="keeper", number=number, what=what[:500])
+        number, step = getattr(error, "errno", None) or 0, getattr(error, "step", "keeper")
+        data = words.pack(say="failed", step=step, number=number, what=what[:500])
         words.send(line, data)
         os._exit(1)
     finally:
         os._exit(0)
-
-
-def _spare_from_oom() -> None:
-    """Ask the kernel to take others first; that needs rights."""
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write("-500")
-    except OSError:
-        pass
 
 
 if __name__ == "__main__":

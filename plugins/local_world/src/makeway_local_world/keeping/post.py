@@ -3,6 +3,9 @@
 A keeper shares its pages with the nursery until it writes to them, and Python writes to all that it uses. So what a
 start asks for is done by the child that becomes the job, and what a word or an end asks for by a whole `Keeper`,
 which is made from this post when the first one comes. Most keepers only wait, and thousands of them may.
+
+Once the start is written down, the keeper takes on its owner's rights for good. It keeps what root has opened for it:
+the lock, the file for its end, the socket on which later daemons call.
 """
 
 from __future__ import annotations
@@ -12,30 +15,40 @@ import select
 import sys
 import time
 
-from makeway_local_world.keeping import preparing, words
+from makeway_local_world.keeping import preparing, rights, words
 from makeway_local_world.keeping.files import read_all, read_open
 from makeway_local_world.keeping.lean import read_json, signal, socket, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
 class StartError(Exception):
     """The job could not be prepared."""
 
-    def __init__(self, number: int, what: str) -> None:
+    def __init__(self, step: str, number: int, what: str) -> None:
         super().__init__(what)
+        self.step = step
         self.errno = number
 
 
 class Post:
     """What a keeper holds from its fork to its end."""
 
-    def __init__(self, request: int, directory: int, line: socket.socket) -> None:
-        """Hold open files: the request, the directory of the incarnation, the line to the daemon."""
+    def __init__(self, mandate: Mapping[str, Any], request: int, directory: int, line: socket.socket) -> None:
+        """Hold open files: the request, the directory of the incarnation, the line to the daemon.
+
+        :param mandate: what root is to do for it.
+        """
+        self.mandate = mandate
         self._request = request
-        self.directory = directory
+        self._directory = directory
+        self._daemon = os.geteuid()
+        self._started = b""
+        self.exit = -1
+        """The file that says how the job ended, open."""
         self.lines = {line.fileno(): line}
         self.listener: socket.socket | None = None
         self.leader = 0
@@ -48,7 +61,7 @@ class Post:
 
     # ------------------------------------------------------------------------------ the start
     def start(self) -> bool:
-        """Fork the job; return whether waiting is enough for it, once its start has been written down.
+        """Fork the job and give up root's rights; return whether waiting is enough once the start is written down.
 
         :raises StartError: it could not be prepared.
         :raises OSError: nobody could call here, or nothing could be forked.
@@ -58,27 +71,38 @@ class Post:
         signal.signal(signal.SIGCHLD, _wake_up)
         signal.signal(signal.SIGTERM, self._be_told_to_end)
         self._listen()
-        self.failure, failure = os.pipe2(os.O_CLOEXEC)
+        mine, its = socket.socketpair()  # no path leads to a socket, as one does to a pipe
+        self.failure, failure = mine.detach(), its.detach()
         keeper = os.getpid()
         self.leader = os.fork()
         if self.leader == 0:
-            preparing.start(self._request, self.directory, next(iter(self.lines.values())), failure, keeper)
+            line = next(iter(self.lines.values()))
+            preparing.start(self.mandate, self._request, self._directory, line, failure, keeper)
         os.close(failure)
         mark = os.read(self.failure, 1)  # nothing else can be heard before: the job is not there yet
         if mark not in (preparing.PLAIN, preparing.WATCHED):
             said = (mark + os.read(self.failure, 4096)).decode("utf-8", "surrogateescape")
             os.waitpid(self.leader, 0)
-            _, number, what = said.split("\0", 2) if said else ("", "0", "it was killed before it began")
-            raise StartError(int(number), what)
+            killed = "keeper", "0", "it was killed before it began"
+            step, number, what = said.split("\0", 2) if said else killed
+            raise StartError(step, int(number), what)
         os.set_blocking(self.failure, False)
+        self._take_on_rights()
         return mark == preparing.PLAIN
+
+    def _take_on_rights(self) -> None:
+        """Open what only root may open, and be root no more."""
+        self._started = read_all(self._directory, words.STARTED) or b""
+        self.exit = os.open(words.EXIT, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self._directory)
+        os.close(self._directory)
+        rights.take_on(self.mandate)
 
     def _be_told_to_end(self, *_: object) -> None:
         self.told_to_end = True
 
     def _listen(self) -> None:
         """Let later daemons call; the path of a socket has to be short."""
-        os.fchdir(self.directory)
+        os.fchdir(self._directory)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with suppress(FileNotFoundError):
             os.unlink(words.SOCKET)
@@ -168,16 +192,11 @@ class Post:
             return
         line = socket.socket(fileno=handle)
         peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        uid = int.from_bytes(peer[4:8], sys.byteorder)
-        try:
-            started = read_all(self.directory, words.STARTED)
-        except OSError:
-            started = None
-        if uid not in (0, os.geteuid()) or started is None:
+        if int.from_bytes(peer[4:8], sys.byteorder) not in (0, self._daemon):
             line.close()
             return
         self.lines[line.fileno()] = line
-        words.send(line, words.hello(started, self.leader, state, ends_by, then))
+        words.send(line, words.hello(self._started, self.leader, state, ends_by, then))
 
 
 def _wake_up(*_: object) -> None:

@@ -21,10 +21,12 @@ READABLE = (1,)
 LONGEST = 65536
 """Bytes of one message."""
 EXIT_SIZE = 4096
-"""Bytes that are kept for the exit file before the job starts."""
+"""Bytes that are kept for the exit file before the job starts; what is not written yet is zero."""
+LONGEST_MANDATE = 65536
+"""Bytes of what root is to do for a start."""
 
 _HEAD = b'{"v":%d,' % VERSION
-STARTED, EXIT, EXIT_TEMPORARY, LOCK, SOCKET = "started", "exit", "exit.tmp", "lock", "socket"
+STARTED, EXIT, LOCK, SOCKET = "started", "exit", "lock", "socket"
 
 
 class WordError(Exception):
@@ -56,13 +58,19 @@ def unpack(data: bytes) -> dict[str, Any]:
     """
     try:
         words = read_json(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WordError(f"it is damaged: {error}") from None
     if not isinstance(words, dict) or words.get("v") not in READABLE:
         version = words.get("v") if isinstance(words, dict) else None
         allowed = ", ".join(map(str, READABLE))
         raise WordError(f"got version {version!r}; this makeway reads {allowed}")
     return words
+
+
+def written_exit(data: bytes) -> bytes | None:
+    """Return what a file `exit` says, once all of it is written; None: it is not."""
+    told = data.rstrip(b"\0")
+    return told if told.endswith(b"\n") else None
 
 
 def send(line: socket.socket, data: bytes) -> bool:
@@ -96,9 +104,9 @@ def receive(line: socket.socket) -> bytes:
 __all__ = [
     "EXIT",
     "EXIT_SIZE",
-    "EXIT_TEMPORARY",
     "LOCK",
     "LONGEST",
+    "LONGEST_MANDATE",
     "READABLE",
     "SOCKET",
     "STARTED",
@@ -110,4 +118,5 @@ __all__ = [
     "runs",
     "send",
     "unpack",
+    "written_exit",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 from typing import Any
 
@@ -12,6 +13,7 @@ import attrs
 
 from makeway.worlds.events import Action, Start
 from makeway_local_world.keeping import proc, words
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.processes.rundir import Key, RunDirectory
 
 
@@ -33,6 +35,8 @@ class Case:
     tries: int = 0
     """How often a nursery was asked for its keeper."""
     requeueable: bool = True
+    cgroup: Cgroup | None = None
+    """What holds its processes; None: nothing."""
     gpus: tuple[str, ...] = ()
     asked: dict[int, Action] = attrs.field(factory=dict)
     """What the keeper has not answered yet, by serial."""
@@ -42,6 +46,8 @@ class Case:
     """Whether the daemon asked for its end."""
     gives_way: str = ""
     """Why it is killed instead of being stopped; empty: it is not."""
+    forced: str = ""
+    """Why the daemon killed it by itself, with its keeper; empty: it did not."""
     stopped_by_others: bool = False
     continued_by_others: int = 0
     """How often its user has continued it while it was to stand still."""
@@ -50,13 +56,20 @@ class Case:
     monotonic: float = 0.0
     """When it was started, on the kernel's monotonic clock."""
 
-    def learn(self, told: dict[str, Any]) -> None:
-        """Take note of who the keeper is, and hold on to it: a number may be used again, a handle not."""
+    def learn(self) -> None:
+        """Take note of who the keeper is, and hold on to it: a number may be used again, a handle not.
+
+        Only what was written down before the job began says so: a keeper may be made to say anything.
+        """
+        told = self.place.started()
+        if told is None:
+            return
         self.pid = int(told["pid"])
         self.monotonic = float(told.get("monotonic", 0.0))
         self.gpus = tuple(told.get("gpus", ()))
         self.tier = int(told.get("tier", 0))
         self.requeueable = bool(told.get("requeueable", True))
+        self.cgroup = Cgroup(told["cgroup"]) if told.get("cgroup") else None
         if self.handle >= 0:
             return
         try:
@@ -94,6 +107,12 @@ class Case:
         poll = select.poll()
         poll.register(self.handle, select.POLLIN)
         return bool(poll.poll(0))
+
+    def signal_keeper(self, number: int) -> None:
+        """Send a signal to the keeper, if it is known and has not ended."""
+        if self.handle >= 0:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(self.handle, number)
 
     def resident_mb(self) -> int:
         """Return the memory that its processes have now."""

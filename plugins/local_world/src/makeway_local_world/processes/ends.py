@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -11,7 +12,8 @@ import attrs
 
 from makeway.model import JobState
 from makeway_local_world.keeping import words
-from makeway_local_world.submission import directory_of, file_name
+from makeway_local_world.processes.rundir import RunDirectory
+from makeway_local_world.submission import directory_of
 
 
 @attrs.frozen(kw_only=True)
@@ -120,12 +122,13 @@ def end_of_plain(told: dict[str, Any]) -> End:
 def end_of(state: Path, job_id: str, incarnation: int) -> End | None:
     """Return how an incarnation ended; None: it has not, or that is not known."""
     kept = directory_of(state, job_id) / f"exit.{incarnation}"
-    fresh = state / "run" / f"{file_name(job_id)}.{incarnation}" / words.EXIT
-    for path in (kept, fresh, kept):  # it is copied before the directory of the incarnation is taken away
-        try:
-            return end_of_plain(words.unpack(path.read_bytes()))
-        except (OSError, words.WordError):
-            continue
+    for again in (False, True):  # it is copied before the directory of the incarnation is taken away
+        with contextlib.suppress(OSError, words.WordError):
+            return end_of_plain(words.unpack(kept.read_bytes()))
+        with contextlib.suppress(OSError, words.WordError):
+            fresh = None if again else RunDirectory(state, (job_id, incarnation)).end()
+            if fresh is not None:
+                return end_of_plain(fresh)
     return None
 
 

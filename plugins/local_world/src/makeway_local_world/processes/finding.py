@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from typing import Any
 
 from makeway_local_world.keeping import proc, words
@@ -19,6 +20,8 @@ MOST_TRIES = 3
 LOOK_AGAIN = 0.005
 """Seconds until a lock is looked at again whose keeper is about to end."""
 _KILL_LIMIT = 2.0
+_GREETING = 2.0
+"""Seconds in which all keepers are to say how their jobs stand."""
 _log = logging.getLogger("makeway")
 
 
@@ -44,11 +47,12 @@ class Finding:
                 continue
             looks.append((look, self._call(place, look) if look.fate is Fate.ALIVE else None))
         found: list[tuple[Found, Case | None]] = []
+        deadline = time.monotonic() + _GREETING
         for look, case in looks:
             if case is None:
                 found.append((look, None))
                 continue
-            self._greet(case)
+            self._greet(case, deadline)
             if case.line is None and (again := case.place.look()).fate is not Fate.ALIVE:
                 self._hand.let_go(case)  # it has ended meanwhile
                 found.append((again, None))
@@ -58,38 +62,47 @@ class Finding:
 
     def adopt(self, place: RunDirectory, look: Found) -> None:
         """Take over a keeper of an earlier daemon."""
-        self._greet(self._call(place, look))
+        self._greet(self._call(place, look), time.monotonic() + _GREETING)
 
     def _call(self, place: RunDirectory, look: Found) -> Case:
         case = Case(key=look.key, place=place, line=place.call(), tries=MOST_TRIES)
         self._hand.cases[look.key] = case
         if look.started is not None:
-            case.learn(look.started)
+            case.learn()
             case.state = "running"
         return case
 
-    def _greet(self, case: Case) -> None:
-        """Hear what a keeper says first: how its job stands."""
+    def _greet(self, case: Case, deadline: float) -> None:
+        """Hear what a keeper says first; one that its owner has stopped is not waited for beyond the deadline."""
         if case.line is not None:
             with contextlib.suppress(OSError, words.WordError):
-                hello = words.unpack(case.line.recv(words.LONGEST))  # waits 2 s at the most
-                case.learn(hello)
-                case.state = {"starting": "running"}.get(hello["state"], hello["state"])
-                case.killed = hello.get("ends_by") == "daemon"
-                case.gives_way = str(hello.get("then") or "")
+                case.line.settimeout(max(0.001, deadline - time.monotonic()))
+                case.learn()
+                self.greeted(case, words.unpack(case.line.recv(words.LONGEST)))
             case.line.setblocking(False)
         self._hand.watch(case)
         if case.line is None:
             again = self._hand.gone if case.handle < 0 else self._hand.call_again
             self._hand.later(LOOK_AGAIN, lambda: again(case))
 
-    def lose(self, look: Found) -> tuple[str, str]:
-        """Clean up after a keeper that has died; return why it did, and the rule that follows."""
+    def greeted(self, case: Case, hello: dict[str, Any]) -> None:
+        """Take note of how a job stands; where it has a cgroup, the kernel knows whether it is stopped."""
+        case.state = {"starting": "running"}.get(str(hello["state"]), str(hello["state"]))
+        if case.cgroup is not None and case.state in ("running", "stopped"):
+            case.state = "stopped" if case.cgroup.frozen() else "running"
+        case.killed = hello.get("ends_by") == "daemon"
+        case.gives_way = str(hello.get("then") or "")
+
+    def lose(self, look: Found, forced: str = "") -> tuple[str, str]:
+        """Clean up after a keeper that has died; return why it did, and the rule that follows.
+
+        :param forced: why the daemon killed it; empty: somebody else did.
+        """
         started = look.started or {}
         if started.get("boot") != proc.boot_id():
             return "the machine went down", self._hand.site.settings.reboot
         left = leftovers.kill(started, self._hand.site.daemon, started.get("uid"), _KILL_LIMIT)
-        text = "its keeper was killed"
+        text = forced or "its keeper was killed"
         if left:
             text += f"; {', '.join(f'{each.name} ({each.pid})' for each in left)} cannot be killed"
         return text, self._hand.site.settings.keeper_lost

@@ -20,6 +20,7 @@ from typing import Any
 from makeway.model import JobState
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
 from makeway_local_world.keeping import words
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.processes import news
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import end_of_plain, failure_text
@@ -229,7 +230,7 @@ class Hand:
         assert action is not None
         case.tries += 1
         try:
-            request, case.gpus = self.site.request(action, self.cases.values())
+            mandate, request, case.gpus = self.site.request(action, self.cases.values())
             directory = case.place.make()
             try:
                 lock = case.place.take_lock(directory)
@@ -237,7 +238,7 @@ class Hand:
                     self.later(LOOK_AGAIN, lambda: self.gone(case))
                     return
                 try:
-                    case.line = self.nursery.start(lock, request, directory)
+                    case.line = self.nursery.start(lock, mandate, request, directory)
                 finally:
                     os.close(lock)
             finally:
@@ -312,7 +313,7 @@ class Hand:
         """Take note of one word of a keeper."""
         say = told.get("say")
         if say == "started":
-            case.learn(told)
+            case.learn()
             if case.handle >= 0:
                 with contextlib.suppress(KeyError):  # it is watched already
                     self._selector.register(case.handle, selectors.EVENT_READ, lambda: self.gone(case))
@@ -322,6 +323,8 @@ class Hand:
                 self._began(case, case.start)
         elif say == "failed":
             case.failure = told
+        elif say == "hello":
+            self.finding.greeted(case, told)
         elif say == "noticed":
             self._notice(case, told["state"])
         elif say == "stuck":
@@ -363,6 +366,12 @@ class Hand:
                 return  # the handle will say so
             self.later(LOOK_AGAIN, lambda: self.gone(case))
             return
+        if (
+            case.cgroup is not None and not case.cgroup.empty()
+        ):  # the owner had no right to kill it, or no time
+            case.cgroup.kill()
+            self.later(LOOK_AGAIN, lambda: self.gone(case))
+            return
         if look.fate is Fate.NEVER:
             self._never_started(case)
         elif look.fate is Fate.ENDED and look.exit is not None:
@@ -401,7 +410,7 @@ class Hand:
         self._settle_rest(case)
 
     def _lost(self, case: Case, look: Found) -> None:
-        why, rule = self.finding.lose(look)
+        why, rule = self.finding.lose(look, case.forced)
         if case.start is not None:  # it may have begun, so that this incarnation is never started again
             self._began(case, case.start)
         self.let_go(case)
@@ -424,6 +433,9 @@ class Hand:
             place, told = RunDirectory(self.site.directory, key), None
             with contextlib.suppress(words.WordError, OSError):
                 told = place.look().exit
+            path = self.site.cgroups.path_of(*key)
+            if path is not None:
+                Cgroup(path).remove()
             place.close(told)
 
 

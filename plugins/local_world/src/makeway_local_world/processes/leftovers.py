@@ -5,6 +5,7 @@ The environment is a mark, not a proof: the user must match as well, and nothing
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,9 +13,12 @@ from typing import Any
 from makeway_local_world.keeping import proc, walk
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.proc import Process
+from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.environment import DAEMON, JOB, mark_of
 
 _PAUSE = 0.005
+_LOOKS = 200
+"""Looks for what forks faster than it is killed."""
 
 
 def marked(
@@ -72,6 +76,20 @@ def kill(started: Mapping[str, Any], daemon: str, uid: int | None, limit: float)
             time.sleep(_PAUSE)
 
 
+def kill_all(case: Case, *, keeper: bool = True) -> None:
+    """Kill what belongs to an incarnation whose keeper lives; last the keeper itself, unless it is spared."""
+    if case.cgroup is not None and keeper:
+        case.cgroup.kill()
+    elif case.cgroup is not None:
+        case.cgroup.kill_job()
+    tree = walk.Tree(case.pid)
+    for _ in range(_LOOKS):
+        if not case.pid or not tree.kill()[1]:
+            break
+    if keeper:
+        case.signal_keeper(signal.SIGKILL)
+
+
 def _owner(pid: int) -> int | None:
     """Return the real user of a process; None: it has gone."""
     try:
@@ -84,4 +102,4 @@ def _owner(pid: int) -> int | None:
     return None
 
 
-__all__ = ["kill", "marked"]
+__all__ = ["kill", "kill_all", "marked"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from makeway.bitmap import CoreBits
 from makeway.model import Allocation, Cluster
+from makeway_local_world.submission import file_name
 
 
 # --------------------------------------------------------------------------------------- cores
@@ -83,9 +84,9 @@ class Cgroups:
         self.controllers = controllers
         self.why_not = why_not
 
-    def path_of(self, name: str) -> str | None:
-        """Return the path of a job's cgroup; None: it gets none."""
-        return os.path.join(self.base, name) if self.base else None
+    def path_of(self, job_id: str, incarnation: int) -> str | None:
+        """Return the path of the cgroup of an incarnation; None: it gets none."""
+        return os.path.join(self.base, f"{file_name(job_id)}.{incarnation}") if self.base else None
 
     @classmethod
     def find(cls, name: str) -> Cgroups:

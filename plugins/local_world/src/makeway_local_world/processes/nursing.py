@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from makeway_local_world.keeping.files import write_all
 
 _PACKAGES = str(Path(__file__).parents[2])
 _BEGIN = (
@@ -29,23 +32,22 @@ class Nursery:
         """Number of the process; 0: there is none."""
         return self._process.pid if self._process is not None else 0
 
-    def start(self, lock: int, request: bytes, directory: int) -> socket.socket:
+    def start(self, lock: int, mandate: bytes, request: bytes, directory: int) -> socket.socket:
         """Have a keeper forked that owns `lock`; return the line to it.
 
         If the nursery dies before it has done so, the line is closed and the lock is free.
 
+        :param mandate: what root is to do for it.
+        :param request: what its owner's processes are to do; nobody can change it any more.
         :raises OSError: no nursery can be started.
         """
-        memory = os.memfd_create("request", os.MFD_CLOEXEC)
+        memory = sealed("request", request)
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            with os.fdopen(os.dup(memory), "wb") as file:
-                file.write(request)
-            os.lseek(memory, 0, os.SEEK_SET)
             handles = [lock, memory, directory, its.fileno()]
             for again in (True, False):
                 try:
-                    socket.send_fds(self._open_door(), [b"start"], handles)
+                    socket.send_fds(self._open_door(), [mandate], handles)
                     return mine
                 except (BrokenPipeError, ConnectionResetError):
                     self.close()
@@ -101,4 +103,19 @@ class Nursery:
             self._process = None
 
 
-__all__ = ["Nursery"]
+def sealed(name: str, data: bytes) -> int:
+    """Return a file in memory that nobody can write to, shorten or lengthen, and that root alone can open anew."""
+    handle = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        write_all(handle, data)
+        os.lseek(handle, 0, os.SEEK_SET)
+        os.fchmod(handle, 0o400)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+__all__ = ["Nursery", "sealed"]

@@ -1,9 +1,13 @@
-"""Say to a keeper what it is to hold: one value, made of the job's submission and of what the engine gave it."""
+"""Say what is to be held: made of the job's submission and of what the engine gave it, once, when it is accepted.
+
+The mandate is what root does for a start; the request is what the owner's processes do, and root never reads it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import socket
 import time
@@ -16,7 +20,7 @@ from makeway_local_world.keeping import proc, words
 from makeway_local_world.processes.environment import environment_of
 from makeway_local_world.processes.machine import Cgroups, Cores
 from makeway_local_world.processes.settings import Settings
-from makeway_local_world.submission import Names, Submission, file_name, paths
+from makeway_local_world.submission import Names, Submission, paths
 
 
 def names_of(submission: Submission, action: Start, node: str) -> Names:
@@ -39,7 +43,41 @@ def groups_of(submission: Submission) -> list[int]:
         return sorted(submission.groups)
     if os.geteuid() != 0 and submission.uid == os.geteuid():
         return sorted(os.getgroups())
-    return sorted(os.getgrouplist(submission.user, submission.gid))
+    try:
+        name = pwd.getpwuid(submission.uid).pw_name
+    except KeyError:
+        return [submission.gid]  # a number that has no name has no groups, whoever is called like it
+    return sorted(os.getgrouplist(name, submission.gid))
+
+
+def mandate_of(
+    submission: Submission,
+    action: Start,
+    *,
+    settings: Settings,
+    cgroups: Cgroups,
+    gpus: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return what root does for one incarnation, before all rights are the owner's."""
+    job = action.job
+    return {
+        "v": words.VERSION,
+        "job": job.id,
+        "incarnation": action.incarnation,
+        "boot": proc.boot_id(),
+        "monotonic": time.monotonic(),
+        "wall": time.time(),
+        "uid": submission.uid,
+        "gid": submission.gid,
+        "groups": groups_of(submission),
+        "oom_score_adj": settings.oom_score_adj,
+        "cgroup": cgroups.path_of(job.id, action.incarnation),
+        "cgroup_limits": _limits(action, cgroups),
+        "gpus": list(gpus or ()),
+        "tier": job.partition.priority_tier,
+        "requeueable": submission.requeueable,
+        "watched": action.stopped or ahead_of(submission, action.job.time_limit) is not None,
+    }
 
 
 def request_of(
@@ -51,21 +89,15 @@ def request_of(
     kill_wait: float,
     daemon: str,
     cores: Cores,
-    cgroups: Cgroups,
     gpus: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Return the request for one incarnation."""
+    """Return what the owner's processes do in one incarnation."""
     job, allocation = action.job, action.allocation or action.job.allocation
     node = cluster.nodes[allocation.node_indices[0]].name if allocation is not None else socket.gethostname()
     out, err = paths(submission, names := names_of(submission, action, node))
     again = action.incarnation > 1 and "%I" not in submission.output
     return {
-        "v": words.VERSION,
         "job": job.id,
-        "incarnation": action.incarnation,
-        "boot": proc.boot_id(),
-        "monotonic": time.monotonic(),
-        "wall": time.time(),
         "argv": list(submission.command),
         "script": submission.script,
         "cwd": submission.cwd,
@@ -75,17 +107,9 @@ def request_of(
         "error": err,
         "append": submission.open_mode == "append" or again,
         "umask": submission.umask,
-        "uid": submission.uid,
-        "gid": submission.gid,
-        "groups": groups_of(submission),
         "limits": {name: list(values) for name, values in submission.limits.items()},
         "nice": submission.nice,
-        "oom_score_adj": settings.oom_score_adj,
         "cores": cores.of(allocation) if settings.bind else [],
-        "cgroup": cgroups.path_of(f"{file_name(job.id)}.{action.incarnation}"),
-        "cgroup_limits": _limits(action, cgroups),
-        "gpus": list(gpus or ()),
-        "tier": job.partition.priority_tier,
         "die_with_keeper": submission.requeueable,
         "stopped": action.stopped,
         "ahead": ahead_of(submission, action.job.time_limit),
@@ -117,9 +141,9 @@ def _limits(action: Start, cgroups: Cgroups) -> dict[str, str]:
     return {"memory.max": str(limit << 20), "memory.oom.group": "0"} if limit else {}
 
 
-def encode(request: dict[str, Any]) -> bytes:
-    """Return a request as the keeper reads it."""
-    return json.dumps(request, separators=(",", ":")).encode("ascii")
+def encode(what: dict[str, Any]) -> bytes:
+    """Return a mandate or a request as it is sent."""
+    return json.dumps(what, separators=(",", ":")).encode("ascii")
 
 
-__all__ = ["ahead_of", "encode", "groups_of", "names_of", "request_of"]
+__all__ = ["ahead_of", "encode", "groups_of", "mandate_of", "names_of", "request_of"]

@@ -5,16 +5,18 @@
     STATE/run/JOB.INCARNATION/   0700
       lock      held by the keeper for as long as it lives
       started   written before the job exists
-      exit      written when nothing of it is left
+      exit      zeros; written when nothing of it is left
+      socket    on which the keeper can be called
+
+Root alone may enter it. The keeper has the owner's rights, and holds what it needs of it as open files.
 
 ===== ========= ====== ==========================================
 lock  `started` `exit` it is
 ===== ========= ====== ==========================================
 held  any       any    alive, or about to be
-free  no        no     never started, and never will be
+free  no        any    never started, and never will be
 free  yes       yes    ended
 free  yes       no     lost: its keeper was killed, or the machine went down
-free  no        yes    refused: the keeper could not begin
 ===== ========= ====== ==========================================
 """
 
@@ -25,7 +27,7 @@ import fcntl
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -33,6 +35,7 @@ from urllib.parse import unquote
 import attrs
 
 from makeway_local_world.keeping import words
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.files import open_directory, read_all, write_durably
 from makeway_local_world.submission import directory_of, file_name
 
@@ -108,21 +111,66 @@ class RunDirectory:
             if handle is not None:
                 os.close(handle)
             started = self._read(directory, words.STARTED)
-            exit_ = self._read(directory, words.EXIT)
+            exit_ = self._read_exit(directory, started)
         finally:
             os.close(directory)
         if handle is None:
             fate = Fate.ALIVE
-        elif exit_ is not None:
-            fate = Fate.ENDED
+        elif started is None:
+            fate = Fate.NEVER
         else:
-            fate = Fate.NEVER if started is None else Fate.LOST
+            fate = Fate.LOST if exit_ is None else Fate.ENDED
         return Found(self.key, fate, started, exit_)
 
     @staticmethod
     def _read(directory: int, name: str) -> dict[str, Any] | None:
         data = read_all(directory, name)
         return None if data is None else words.unpack(data)
+
+    def _read_exit(self, directory: int, started: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return what the keeper wrote; None: nothing, or nothing that an end is told by.
+
+        It has the owner's rights: what it writes is believed of that job alone, and only if it has the right shape.
+        What its cgroup says comes from the kernel.
+        """
+        data = None if started is None else read_all(directory, words.EXIT)
+        told = None if data is None else words.written_exit(data[: words.EXIT_SIZE + 1])
+        if told is None:
+            return None
+        try:
+            found = words.unpack(told)
+        except words.WordError:
+            return None
+        if not _is_end(found):
+            return None
+        cgroup = Cgroup(started["cgroup"]) if started and started.get("cgroup") else None
+        found["oom"] = 0 if cgroup is None else cgroup.oom_kills()
+        found["peak"] = 0 if cgroup is None else cgroup.memory_peak()
+        return found
+
+    def started(self) -> dict[str, Any] | None:
+        """Return what was written down before the job began; None: it has not.
+
+        :raises WordError, OSError: it cannot be read.
+        """
+        return self._opened(lambda directory: self._read(directory, words.STARTED))
+
+    def end(self) -> dict[str, Any] | None:
+        """Return how it ended; None: it has not, or that is not known.
+
+        :raises WordError, OSError: it cannot be read.
+        """
+        return self._opened(lambda at: self._read_exit(at, self._read(at, words.STARTED)))
+
+    def _opened(self, read: Callable[[int], dict[str, Any] | None]) -> dict[str, Any] | None:
+        try:
+            directory = open_directory(self.path)
+        except FileNotFoundError:
+            return None
+        try:
+            return read(directory)
+        finally:
+            os.close(directory)
 
     def call(self) -> socket.socket | None:
         """Call the keeper; None: nobody answers."""
@@ -157,6 +205,30 @@ class RunDirectory:
             finally:
                 os.close(handle)
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _is_end(told: dict[str, Any]) -> bool:
+    """Whether an exit file has the shape of one; whoever has the owner's rights might have written it."""
+    status, usage, left, failed = (told.get(name) for name in ("status", "rusage", "left", "failed"))
+    return (
+        (status is None or (isinstance(status, int) and 0 <= status < 1 << 16))
+        and all(
+            told.get(name) is None or isinstance(told[name], str) for name in ("killed", "ends_by", "then")
+        )
+        and _are_numbers(usage or [0.0, 0.0, 0], 3)
+        and _are_numbers([told.get("wall") or 0.0], 1)
+        and (failed is None or (isinstance(failed, dict) and isinstance(failed.get("number", 0), int)))
+        and all(isinstance(each, list) and len(each) == 3 for each in (left or ()))
+    )
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    """Whether it is a list of so many numbers that are none too great."""
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(isinstance(each, int | float) and 0 <= each < 1e15 for each in values)
+    )
 
 
 def all_keys(state: Path) -> Iterator[Key]:

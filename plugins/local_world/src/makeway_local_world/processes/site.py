@@ -10,11 +10,12 @@ from typing import Any
 from makeway.model import Cluster, Job
 from makeway.worlds.api import State
 from makeway.worlds.events import Start
+from makeway_local_world.keeping import words
 from makeway_local_world.processes import environment
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.gpus import Inventory, Strangers
 from makeway_local_world.processes.machine import Cgroups, Cores, threads_of_cores
-from makeway_local_world.processes.request import ahead_of, encode, request_of
+from makeway_local_world.processes.request import ahead_of, encode, mandate_of, request_of
 from makeway_local_world.processes.settings import Settings
 from makeway_local_world.submission import Submission, SubmissionError, load
 
@@ -38,8 +39,8 @@ class Site:
         self.kill_wait = state.clockwork.kill_wait or settings.kill_wait
         self.stop_delay = state.clockwork.suspend_grace_time or settings.stop_delay
 
-    def request(self, action: Start, cases: Iterable[Case]) -> tuple[bytes, tuple[str, ...]]:
-        """Return the request for an incarnation, as the keeper reads it, and its GPUs.
+    def request(self, action: Start, cases: Iterable[Case]) -> tuple[bytes, bytes, tuple[str, ...]]:
+        """Return mandate and request for an incarnation, as they are sent, and its GPUs.
 
         :param cases: those that live, whose GPUs are taken.
         :raises LookupError: it cannot start; a KeyError: it never will.
@@ -47,7 +48,12 @@ class Site:
         submission = self._submission(action.job)
         taken = {gpu for case in cases for gpu in case.gpus}
         gpus = self.gpus.choose(_gpus_of(submission, action), taken)
-        found = request_of(
+        mandate = encode(
+            mandate_of(submission, action, settings=self.settings, cgroups=self.cgroups, gpus=gpus)
+        )
+        if len(mandate) > words.LONGEST_MANDATE:
+            raise KeyError(f"{submission.user} is in too many groups to start anything")
+        request = request_of(
             submission,
             action,
             cluster=self.cluster,
@@ -55,10 +61,9 @@ class Site:
             kill_wait=self.kill_wait,
             daemon=self.daemon,
             cores=self.cores,
-            cgroups=self.cgroups,
             gpus=gpus,
         )
-        return encode(found), tuple(gpus or ())
+        return mandate, encode(request), tuple(gpus or ())
 
     def _submission(self, job: Job) -> Submission:
         """Return what to run; where nobody submits anything, a workload may say it, and this user runs it."""

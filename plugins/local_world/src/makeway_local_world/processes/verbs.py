@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import signal as signals
 import time
+from collections.abc import Callable
 from typing import Any
 
 from makeway.model import JobState, SuspendedBy
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
-from makeway_local_world.processes import news
+from makeway_local_world.keeping import proc
+from makeway_local_world.keeping.cgroups import Cgroup
+from makeway_local_world.processes import leftovers, news
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.holding import Holding
 from makeway_local_world.processes.machine import memory_available
 
+ANSWER = 5.0
+"""Seconds that a keeper has beyond what it was asked for; then it is continued, and after as many again killed."""
+_GO_ON = 2.0
+"""Seconds that a keeper may take to continue a tree."""
+_PAUSE = 0.001
+"""Seconds between two looks whether all of a job is frozen."""
 NO_GPU_FREED = "suspend frees no GPU; use requeue or checkpoint"
 
 
@@ -22,16 +31,47 @@ class Verbs:
     def __init__(self, hand: Holding) -> None:
         self._hand = hand
 
+    def _ask(self, case: Case, action: Action, within: float, do: str, **what: Any) -> None:
+        """Ask a keeper for something that it is to have done within so many seconds."""
+        serial = action.serial
+        case.asked[serial] = action
+        case.ask(do, id=serial, **what)
+        self._watch(case, within, lambda: serial in case.asked)
+
+    def _watch(self, case: Case, within: float, waits: Callable[[], bool]) -> None:
+        """Do as root what a keeper does not do in time: its owner, whose rights it has, may stop it.
+
+        It is continued first; then it is killed with its job, so that nothing others wait for rests on it.
+        """
+
+        def late() -> bool:
+            return self._hand.cases.get(case.key) is case and waits()
+
+        def go_on() -> None:
+            if late():
+                case.signal_keeper(signals.SIGCONT)
+                self._hand.later(ANSWER, kill)
+
+        def kill() -> None:
+            if late():
+                case.forced = "its keeper did not answer"
+                leftovers.kill_all(case)
+
+        self._hand.later(within + ANSWER, go_on)
+
     # ---------------------------------------------------------------------------------- kill
     def kill(self, case: Case, action: Kill) -> None:
         """SIGCONT and SIGTERM, after the grace SIGKILL; settled once the keeper has ended."""
         case.killed = True
-        site = self._hand.site
-        case.asked[action.serial] = action
-        case.ask("kill", id=action.serial, why=action.why, grace=site.kill_wait, forced=action.forced)
+        if case.cgroup is not None:
+            case.cgroup.thaw()  # what is frozen hears of no SIGTERM
+        grace = 0.0 if action.forced else self._hand.site.kill_wait
+        within = grace + self._hand.site.settings.on_end_limit
+        self._ask(case, action, within, "kill", why=action.why, grace=grace, forced=action.forced)
 
     def stuck(self, case: Case, told: dict[str, Any]) -> None:
-        """SIGKILL does not help; the keeper goes on trying."""
+        """SIGKILL does not help, or the owner may not send it; the keeper goes on trying, and the daemon helps."""
+        leftovers.kill_all(case, keeper=False)
         who = ", ".join(f"{name} ({pid})" for pid, name, _ in told["left"]) or "a process"
         waiting = sum(1 for _, _, state in told["left"] if state == "D")
         why = f"cannot be killed: {who}" + (
@@ -60,15 +100,9 @@ class Verbs:
         if why:
             self._hand.refused(case.key, action, why, retry=not case.gpus)
             return
-        case.asked[action.serial] = action
         number = getattr(signals, f"SIG{action.signal}", 0) if action.signal else 0
-        case.ask(
-            "stop",
-            id=action.serial,
-            delay=self._hand.site.stop_delay,
-            limit=settings.stop_limit,
-            signal=int(number),
-        )
+        delay, limit = self._hand.site.stop_delay, settings.stop_limit
+        self._ask(case, action, max(delay, 1.0) + limit, "stop", delay=delay, limit=limit, signal=int(number))
 
     def _no_use_of_stopping(self, case: Case, action: Suspend) -> str:
         """Say why stopping a job would not free what it is stopped for; empty: it would."""
@@ -88,20 +122,27 @@ class Verbs:
 
     def _make_way(self, case: Case, action: Suspend, why: str) -> None:
         """Let a job go back to the queue instead of standing still; settled once it is gone."""
-        case.gives_way = f"requeued instead of suspended: {why}"
         case.asked[action.serial] = action
-        case.ask("kill", id=action.serial, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
+        self._send_back(case, action.serial, f"requeued instead of suspended: {why}", why)
 
     def send_back(self, case: Case, why: str) -> None:
         """Let a job go back to the queue, of this world's own accord."""
-        case.gives_way = f"requeued: {why}"
-        case.ask("kill", id=0, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
+        self._send_back(case, 0, f"requeued: {why}", why)
+
+    def _send_back(self, case: Case, serial: int, text: str, why: str) -> None:
+        case.gives_way = text
+        if case.cgroup is not None:
+            case.cgroup.thaw()
+        grace = self._hand.site.kill_wait
+        case.ask("kill", id=serial, why=why, then=text, grace=grace)
+        self._watch(case, grace + self._hand.site.settings.on_end_limit, lambda: True)
 
     # -------------------------------------------------------------------------------- others
     def go_on(self, case: Case, action: Resume) -> None:
         """Continue what was stopped, on the cores that it has."""
-        case.asked[action.serial] = action
-        case.ask("continue", id=action.serial, cores=self._hand.site.cores_of(action.job))
+        if case.cgroup is not None:
+            case.cgroup.thaw()
+        self._ask(case, action, _GO_ON, "continue", cores=self._hand.site.cores_of(action.job))
 
     def signal(self, case: Case, action: SendSignal) -> None:
         """Send a signal to the job, or to its first process only."""
@@ -111,11 +152,10 @@ class Verbs:
         if number is None:
             self._hand.refused(case.key, action, f"there is no signal {action.signal!r}", retry=False)
             return
-        case.asked[action.serial] = action
         ahead = action.job.spec.signal
         its_own = ahead is not None and ahead.batch_only and ahead.name == action.signal
         leader_only = its_own or self._hand.site.leader_only(case.key[0])
-        case.ask("signal", id=action.serial, signal=int(number), leader_only=leader_only)
+        self._ask(case, action, _GO_ON, "signal", signal=int(number), leader_only=leader_only)
 
     def warn(self, job_id: str, limit: float | None) -> None:
         """Move the signal ahead of a job's time limit, since that limit is another now."""
@@ -125,8 +165,8 @@ class Verbs:
 
     def checkpoint(self, case: Case, action: Checkpoint) -> None:
         """Run the job's checkpoint command, with a time limit."""
-        case.asked[action.serial] = action
-        case.ask("checkpoint", id=action.serial, limit=self._hand.site.settings.checkpoint_limit)
+        limit = self._hand.site.settings.checkpoint_limit
+        self._ask(case, action, limit, "checkpoint", limit=limit)
 
     # ------------------------------------------------------------------------------- answers
     def answered(self, case: Case, told: dict[str, Any]) -> None:
@@ -151,16 +191,42 @@ class Verbs:
             self._hand.done(case.key, action)
 
     def _stopped(self, case: Case, action: Suspend, told: dict[str, Any]) -> None:
-        if told["ok"]:
-            case.state = "stopped"
-            case.stopped_by_others = False
-            self._hand.done(case.key, action)
+        if told["ok"] and case.cgroup is not None:
+            self._freeze(case, case.cgroup, action)
+        elif told["ok"]:
+            self._stands(case, action)
         elif told.get("ended"):
             case.asked[action.serial] = action  # settled with the end, which is on its way
         else:
             who = ", ".join(f"{name} ({pid})" for pid, name, _ in told["left"])
             limit = self._hand.site.settings.stop_limit
             self._hand.refused(case.key, action, f"still running after {limit:g} s: {who}")
+
+    def _stands(self, case: Case, action: Suspend) -> None:
+        case.state = "stopped"
+        case.stopped_by_others = False
+        self._hand.done(case.key, action)
+
+    def _freeze(self, case: Case, cgroup: Cgroup, action: Suspend) -> None:
+        """Stop the job by the kernel's freezer, of which its owner has no say."""
+        deadline = time.monotonic() + self._hand.site.settings.stop_limit
+        taken = cgroup.freeze()
+
+        def look() -> None:
+            if self._hand.cases.get(case.key) is not case:
+                return  # it has ended, and its end has settled this
+            if taken and cgroup.frozen():
+                self._stands(case, action)
+            elif taken and time.monotonic() < deadline:
+                self._hand.later(_PAUSE, look)
+            else:
+                cgroup.thaw()
+                case.ask("continue", id=0)
+                left = ", ".join(f"{each.name} ({each.pid})" for each in proc.below(case.pid))
+                limit = self._hand.site.settings.stop_limit
+                self._hand.refused(case.key, action, f"still running after {limit:g} s: {left}")
+
+        look()
 
     def _saved(self, case: Case, action: Checkpoint, told: dict[str, Any]) -> None:
         if told["ok"]:
