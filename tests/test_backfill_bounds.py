@@ -9,14 +9,15 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, QosTable, SchedulerTable
 from makeway.model import Forecast, JobSpec
 from makeway.record import to_json
 from makeway_app.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
 from makeway_backfill.behind import Behind, _Kinds
 from makeway_backfill.bounds import Bounds
-from makeway_backfill.leap import Leap
+from makeway_select_cons_tres.selector import ConsSelector
+from makeway_select_cons_tres.timeline import Timeline
 from makeway_select_linear.selector import LinearSelector
 
 Found = tuple[float, Forecast, int] | None
@@ -205,7 +206,6 @@ def test_idle_nodes_are_kept_as_behind_a_whole_plan(seed: int, monkeypatch: pyte
         passes.append((self._ledger.now, self.keeps_idle))
 
     monkeypatch.setattr(Backfill, "run", noted)
-    monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
     monkeypatch.setattr(_Kinds, "many", 1)
     lines, quick = _record(config, jobs), [*passes]
     passes.clear()
@@ -266,29 +266,6 @@ def _deep(seed: int) -> tuple[Config, list[JobSpec]]:
     return config, sorted(jobs, key=lambda job: job.submit_at)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same record where those between are not planned for; each pass looks for such jobs from the first on."""
-    leaps: list[tuple[int, int]] = []
-    leap = Leap.start
-
-    def noted(self: Leap) -> bool:
-        leaps.append((len(self._questions), len(self.expected)))
-        return leap(self)
-
-    monkeypatch.setattr(Leap, "start", noted)
-    monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
-    monkeypatch.setattr(_Kinds, "many", 1)
-    quick = _record(*_deep(seed))
-    assert len(leaps) > 15
-    assert max(leaps) > (1, 0), "several start at once, or behind somebody who is planned for"
-    assert any(starts == 0 and planned for starts, planned in leaps), "or nobody does"
-    monkeypatch.setattr(Behind, "begin", lambda *_: False)
-    assert quick == _record(*_deep(seed))
-
-
 def _arrays(seed: int) -> tuple[Config, list[JobSpec]]:
     """Return the same with tasks of arrays among them, some of which may only run so many at a time."""
     config, jobs = _deep(seed)
@@ -310,8 +287,73 @@ def _arrays(seed: int) -> tuple[Config, list[JobSpec]]:
 @pytest.mark.parametrize("seed", range(12))
 def test_tasks_of_arrays_are_planned_for_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same record where those between are not planned for, and where all are."""
-    monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
     monkeypatch.setattr(_Kinds, "many", 1)
     quick = _record(*_arrays(seed))
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
     assert quick == _record(*_arrays(seed))
+
+
+def _busy(seed: int) -> tuple[Config, list[JobSpec]]:
+    """Return a site of cores and memory with Slurm's clocks, where jobs of many sizes wait in a few classes."""
+    chance = Random(seed)
+    by_qos = seed % 3 == 1
+    config = Config(
+        node=(
+            NodeTable(name="n[1-6]", sockets=2, cores_per_socket=4, memory_mb=16_000),
+            NodeTable(name="n[7-9]", cpus=4, memory_mb=8_000, features=("old",), weight=1 + seed % 2),
+        ),
+        partition=(
+            PartitionTable(name="low", default=True, oversubscribe=chance.choice(("NO", "NO", "FORCE:2"))),
+            PartitionTable(name="high", priority_tier=2, nodes="n[2-9]"),
+        ),
+        qos=(QosTable(name="normal"), QosTable(name="urgent", priority=10, preempt=("normal",))),
+        policy=PolicyTable(
+            select="select/cons_tres",
+            preempt="preempt/qos" if by_qos else ("preempt/partition_prio", "preempt/none")[seed % 3 > 1],
+            preempt_mode=("off",) if seed % 3 > 1 else ("requeue",),
+        ),
+        scheduler=SchedulerTable(
+            type="backfill",
+            rules={"forecast_in_batches": True, "forecast_ends_at_relevant_job": seed % 2 == 0},
+            clockwork={
+                "preset": "slurm",
+                "bf_window": chance.choice((86_400.0, 1_800.0)),
+                "bf_resolution": chance.choice((1.0, 60.0)),
+            },
+        ),
+    )
+    jobs: list[JobSpec] = []
+    while len(jobs) < 90:
+        like: dict[str, Any] = {
+            "partitions": ("high" if chance.random() < 0.3 else "low",),
+            "qos": "urgent" if by_qos and chance.random() < 0.3 else "normal",
+            "submit_at": float(chance.randrange(3_000)),
+            "time_limit": chance.choice((300.0, 600.0, 1_800.0, 3_600.0, None)),
+            "tasks": chance.choice((1, 1, 2, 3, 4, 8, 12, 20)),
+            "memory_mb_per_cpu": chance.choice((None, 500, 2_000)),
+            "features": "old" if chance.random() < 0.1 else "",
+        }
+        if like["features"]:
+            like["tasks"] = chance.choice((1, 4))
+        for _ in range(chance.choice((1, 1, 4, 8))):
+            run = chance.uniform(5, like["time_limit"] or 900)
+            jobs.append(JobSpec(id=str(len(jobs) + 1), run_time=float(round(run)), **like))
+    return config, sorted(jobs, key=lambda job: job.submit_at)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_jobs_that_are_alike_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same record if each job is looked at by itself, and all of them in every pass."""
+    quick = _record(*_busy(seed))
+    assert any('"RUNNING"' in line for line in quick)
+    monkeypatch.setattr(ConsSelector, "forecast_key", lambda *_: None)
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)
+    assert quick == _record(*_busy(seed))
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 4))
+def test_counting_first_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same record if each moment is tried, whatever is free by then."""
+    quick = _record(*_busy(seed))
+    monkeypatch.setattr(Timeline, "is_enough", lambda *_: True)
+    assert quick == _record(*_busy(seed))

@@ -78,7 +78,10 @@ def test_who_may(victim: dict[str, Any], preemptor: dict[str, Any], allowed: boo
 @pytest.mark.parametrize(
     ("mode", "victim", "asked", "kind"),
     [
-        pytest.param("cancel", {}, {"partitions": ("high",)}, None, id="lower tier: not known"),
+        pytest.param("cancel", {}, {"partitions": ("high",)}, "high", id="lower tier: as its partition"),
+        pytest.param(
+            "cancel,priority", {}, {"partitions": ("high",)}, None, id="priorities count: not known"
+        ),
         pytest.param("cancel", {}, {"partitions": ("low",)}, (), id="lowest tier: nobody"),
         pytest.param(
             "cancel", {"preempt_mode": ("off",)}, {"partitions": ("high",)}, (), id="all OFF: nobody"
@@ -97,6 +100,7 @@ def test_the_kind_of_a_preemptor(
 ) -> None:
     """The lowest tier displaces nobody (1.3), and the record says so."""
     run = engine((attrs.evolve(LOW, **victim), HIGH), preempt_mode=tuple(mode.split(",")))
+    run.ledger._rules = {**run.ledger._rules, "priority_modifier": "priority" in mode}
     start(run, "v")
     found = ask(run, **asked)
     assert kinds_of(run.ledger)(run.ledger.jobs["P"]) == kind

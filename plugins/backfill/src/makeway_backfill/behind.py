@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from makeway.bitmap import NodeBits
-from makeway.model import Job, Seconds
+from makeway.model import Job, PreemptMode, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.plan import Plan
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes
+
+Removable = Callable[[Job], list[tuple[Job, PreemptMode]]]
 
 
 class _Kind(NamedTuple):
@@ -53,11 +54,16 @@ class _Kinds(Shapes):
 class Behind:
     """The eligible entries of one run's queue, and who of them may start in this pass."""
 
-    def __init__(self, attempts: Attempts, screen_key: ScreenKey, at_most: Seconds) -> None:
+    def __init__(
+        self, attempts: Attempts, screen_key: ScreenKey, at_most: Seconds, removable: Removable
+    ) -> None:
         """Begin to listen to the queue.
 
         :param at_most: jobs count as running no longer than that; infinite: as long as they may.
+        :param removable: says which jobs make way for one.
         """
+        self._removable = removable
+        self._starts_by = getattr(attempts.placer.selector, "starts_by", None)
         self._attempts = attempts
         self._screen_key = screen_key
         self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None)
@@ -68,17 +74,19 @@ class Behind:
         self._until: Entry | None = None
         self._open: list[Shape] = []
         """Shapes of which somebody may start now; those that are asked first stand last."""
+        self._open_at: tuple[int, Seconds, int, int] | None = None
+        """What was asked last of those that may start: nothing has changed for it since."""
         self._shortest: dict[int, Seconds] = {}
         """By identity of a shape: nobody who runs for less is left of it."""
 
     @classmethod
-    def of(cls, attempts: Attempts, at_most: Seconds) -> Behind | None:
+    def of(cls, attempts: Attempts, at_most: Seconds, removable: Removable) -> Behind | None:
         """Return it for a run; None: the selector does not say who is alike, or windows and sets of nodes count."""
         policies = attempts.placer.policies
         if policies.implements("makeway_windows") or policies.implements("makeway_node_sets"):
             return None
         screen_key = getattr(attempts.placer.selector, "screen_key", None)
-        return None if screen_key is None else cls(attempts, screen_key, at_most)
+        return None if screen_key is None else cls(attempts, screen_key, at_most, removable)
 
     def begin(self, depth: int) -> bool:
         """Begin a pass; say whether all who wait are here, in the order in which they are tried.
@@ -92,6 +100,7 @@ class Behind:
         self._until = entries[depth - 1] if depth < len(entries) else None
         self._open = sorted(self._shapes.behind(None), key=lambda shape: -shape.size)
         self._shortest.clear()
+        self._open_at = None
         return True
 
     def nobody(self, after: Entry, plan: Plan) -> bool:
@@ -114,38 +123,6 @@ class Behind:
             found = self._first(self._attempts.queue.entries, found)
         return found
 
-    def may_leap(self, after: Entry) -> bool:
-        """Whether it is known of each entry behind one, by itself, who may start now."""
-        return (
-            math.isinf(self._at_most)
-            and not self._anybody_due()
-            and self._first(self._shapes.apart, after) is None
-            and all(map(self._displaces_nobody, self._open))
-        )
-
-    def first_open(self, after: Entry, plan: Plan, taken: NodeBits) -> Entry | None:
-        """Return the first entry behind one that may start now even if some nodes are taken; None: there is none."""
-        # What is known is of those behind the point that the pass has reached, not of those behind `after`.
-        known = dict(self._shortest)
-        found = [each for shape in self._open for each in self._may_start_of(shape, after, plan, taken)]
-        self._shortest = known
-        return min(found, default=None)
-
-    def between(self, after: Entry, before: Entry) -> list[Iterator[Iterator[Entry]]] | None:
-        """Return for each shape the entries between two that have it, in one list for each length, ascending.
-
-        None: some of them displace others, or the selector knows of some of no like.
-        """
-        found = []
-        for shape in self._shapes.behind(after):
-            entry = next(_within(shape.entries, after, before), None)
-            if entry is None:
-                continue
-            if self._shapes.kind_of(entry[1]).told is None or not self._displaces_nobody(shape):
-                return None
-            found.append(_by_length(shape, after, before))
-        return found
-
     def _anybody_due(self) -> bool:
         """Whether anybody is over his time, who counts as gone to a forecast, but not to a glance."""
         releases = self._ledger.releases()
@@ -157,7 +134,14 @@ class Behind:
         if self._lacks_idle(shape):
             return False
         length = self._least_length(shape, after)
-        return length is not None and self._fits(shape, length, plan, 0)
+        if length is None:
+            return False
+        asked = id(shape), length, plan.version, self._ledger.version
+        if self._open_at != asked:
+            if not self._fits(shape, length, plan):
+                return False
+            self._open_at = asked
+        return True
 
     def _lacks_idle(self, shape: Shape) -> bool:
         """Whether too few nodes are left for a job of a shape, however short (`ForecastingSelector`)."""
@@ -167,37 +151,20 @@ class Behind:
             return False
         return self._shapes.kind_of(shape.entries[-1][1]).told is not None
 
-    def _may_start_of(self, shape: Shape, after: Entry, plan: Plan, taken: NodeBits) -> Iterator[Entry]:
-        """Yield the first entries behind one that may start now, one for each time limit."""
-        length = self._least_length(shape, after)
-        if length is None:
-            return
-        limits = shape.limits
-        begin = bisect.bisect_left(limits, length)
-        # The longer a job runs, the fewer nodes are open to it.
-        over = bisect.bisect_left(
-            limits, True, lo=begin, key=lambda limit: not self._fits(shape, min(limit, YEAR), plan, taken)
-        )
-        for limit in limits[begin:over]:
-            entry = self._first(shape.by_limit[limit], after)
-            if entry is not None:
-                yield entry
-        if over < len(limits):
-            return
-        entry = self._first(shape.entries, after)
-        if entry is not None and self._fits(shape, YEAR, plan, taken):
-            yield entry
-
-    def _fits(self, shape: Shape, length: Seconds, plan: Plan, taken: NodeBits) -> bool:
-        """Whether a job of a shape that runs so long may start now, even if some nodes are taken."""
+    def _fits(self, shape: Shape, length: Seconds, plan: Plan) -> bool:
+        """Whether a job of a shape that runs so long may start now."""
         ledger = self._ledger
-        open_to_it = shape.partition.nodes & ledger.up & ~taken
+        open_to_it = shape.partition.nodes & ledger.up
         nodes = plan.available(ledger.now, ledger.now + length) & open_to_it
         if nodes.bit_count() < shape.size:
             return False
-        if not self._displaces_nobody(shape):
-            return True  # others might make way on any node
-        return bool(self._placer.selector.screen((shape.entries[-1][1],), nodes))
+        job = shape.entries[-1][1]
+        displaces = not self._displaces_nobody(shape)
+        if self._starts_by is not None:
+            removable = self._removable(job) if displaces else ()
+            return bool(self._starts_by(job, nodes, ledger, ledger.now, removable))
+        # Others might make way on any node.
+        return displaces or bool(self._placer.selector.screen((job,), nodes))
 
     def _displaces_nobody(self, shape: Shape) -> bool:
         """Whether nobody ever makes way for jobs of a shape; all of it may have started by now."""
@@ -230,19 +197,3 @@ class Behind:
         whom = order.kind_of(job) if self._placer.preemption and order.kind_of is not None else None
         told = None if self._forecast_key is None else self._forecast_key(job, self._ledger)
         return _Kind(self._screen_key(job), whom, told)
-
-
-def _within(listed: Sequence[Entry], after: Entry, before: Entry) -> Iterator[Entry]:
-    """Yield those of a list that stand between two entries."""
-    for at in range(bisect.bisect_right(listed, after), len(listed)):
-        if listed[at] >= before:
-            return
-        yield listed[at]
-
-
-def _by_length(shape: Shape, after: Entry, before: Entry) -> Iterator[Iterator[Entry]]:
-    """Yield the entries of a shape between two, for each time limit; last those without one."""
-    for limit in shape.limits:
-        yield _within(shape.by_limit[limit], after, before)
-    if sum(map(len, shape.by_limit.values())) < len(shape.entries):
-        yield (each for each in _within(shape.entries, after, before) if each[1].time_limit is None)

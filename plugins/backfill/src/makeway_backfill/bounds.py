@@ -16,8 +16,11 @@ from collections.abc import Hashable
 
 import attrs
 
-from makeway.model import Seconds
+from makeway.bitmap import NodeBits
+from makeway.model import Forecast, Job, PreemptMode, Seconds
 
+Found = tuple[Seconds, Forecast, NodeBits]
+"""When and where a job could start, and the nodes that it may choose from."""
 Wants = tuple[int, int]
 """Nodes that a job must have to be looked at, and nodes that it takes; more of either are found no earlier."""
 
@@ -55,6 +58,15 @@ class Bounds:
         self._known: dict[Hashable, dict[Wants, _Steps]] = {}
         self.without_promises: dict[tuple[Hashable, Wants], Seconds] = {}
         """When jobs could start if nobody was promised anything; infinite: not for as long as can be seen."""
+        self.removable: dict[Hashable, list[tuple[Job, PreemptMode]]] = {}
+        """Whom jobs of a kind may displace."""
+        self.forecasts: dict[
+            tuple[tuple[Hashable, Wants], NodeBits, int],
+            tuple[Forecast | None, list[tuple[Job, PreemptMode]]],
+        ] = {}
+        """When jobs could start on some nodes, by identity of what leaves for them, which is kept so long."""
+        self.answers: dict[Hashable, tuple[int, Found | None, list[tuple[Job, PreemptMode]]]] = {}
+        """When and where jobs that are alike could start, by the version of the plan."""
 
     def hold(self, version: int) -> None:
         """Forget all if the books have changed since."""
@@ -66,6 +78,9 @@ class Bounds:
         """Begin anew: with another plan, or after others were told to leave."""
         self._known.clear()
         self.without_promises.clear()
+        self.forecasts.clear()
+        self.answers.clear()
+        self.removable.clear()
 
     def least(self, key: Hashable, wants: Wants, length: Seconds) -> Seconds | None:
         """Return the instant before which a job cannot start; None: none is known.

@@ -10,7 +10,7 @@ from typing import Protocol
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.licences import LICENCES
-from makeway.model import Forecast, Job, JobState, Partition, PreemptMode, Seconds
+from makeway.model import Forecast, Job, JobState, Partition, Seconds
 from makeway_backfill.plan import Plan
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import enter
@@ -35,9 +35,7 @@ class Planner(Protocol):
     ) -> tuple[Seconds, Forecast, NodeBits] | None:
         """Find when and where a job could start at the earliest; also the nodes it may choose from."""
 
-    def forecast(
-        self, job: Job, nodes: NodeBits, start: Seconds, removable: list[tuple[Job, PreemptMode]]
-    ) -> Forecast | None:
+    def forecast(self, job: Job, nodes: NodeBits) -> Forecast | None:
         """Return when a job could start on `nodes`."""
 
 
@@ -199,7 +197,7 @@ class HetPlans:
         now = self._ledger.now
         for part in components:
             usable = nodes & part.partition.nodes & ~self._attempts.het.required_by_others(part)
-            found = self._planner.forecast(part, usable, now, [])
+            found = self._planner.forecast(part, usable)
             if found is None or found.at > now:
                 return False
             nodes &= ~found.nodes

@@ -5,32 +5,29 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
-from makeway.model import Blocked, Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
+from makeway.model import Blocked, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.partition_bounds import BOUNDS
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
-from makeway_backfill.bounds import Bounds, Wants
+from makeway_backfill.bounds import Bounds, Found, Wants
 from makeway_backfill.het import HetPlans
-from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding, full_second
-from makeway_engine.entries import Entry
 from makeway_engine.ledger import enter, put
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 
-Found = tuple[Seconds, Forecast, NodeBits]
-"""When and where a job could start, and the nodes that it may choose from."""
+_NOBODY: list[tuple[Job, PreemptMode]] = []
 _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""
-_LEAP_AFTER = 3
-"""After so many tries in vain a pass looks for those who can start; each time that it does so in vain, after twice."""
+_SECOND: Seconds = 1.0
+"""What starts within a second counts as started at its beginning."""
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
 
@@ -90,8 +87,9 @@ class Backfill:
         policies = attempts.placer.policies
         alike = not (self._windows or policies.implements("makeway_node_sets"))
         self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None) if alike else None
+        self._starts_by = getattr(attempts.placer.selector, "starts_by", None) if alike else None
         standby = attempts.placer.preemption and any(map(_keeps_nothing, attempts.ledger.cluster.qos))
-        self._behind = Behind.of(attempts, _STANDBY_LIMIT if standby else math.inf)
+        self._behind = Behind.of(attempts, _STANDBY_LIMIT if standby else math.inf, self.removable)
         """Who behind a job may start now; None: whoever waits is looked at."""
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
@@ -124,43 +122,20 @@ class Backfill:
         self.keeps_idle = self._asked_of_idle and bool(plan.promised & ledger.idle)
 
     def _run_while_any(self, plan: Plan, behind: Behind) -> None:
-        """Make a pass that ends where nobody behind can start; all stand once in the queue, each by itself."""
+        """Make a pass that ends where nothing behind can start; all stand once in the queue, each by itself."""
         arrivals, before = self._attempts.queue.arrivals, len(self._attempts.queue.arrivals)
-        after, tried, leap = _FIRST, 0, _LEAP_AFTER
-        while not behind.nobody(after, plan):
-            if tried >= leap:
-                leap *= 2
-                if not self._plans_by_array() and self._leap(after, plan, behind):
-                    return
+        after = _FIRST
+        while not behind.nobody(after, plan) or self._is_open_of_idle(plan):
             entry = behind.next(after, arrivals[before:])
             if entry is None:
                 return
             after = entry
-            tried += 1
-            self._try(entry[1], entry[2], plan)
-        while self._is_open_of_idle(plan) and (entry := behind.next(after, arrivals[before:])) is not None:
-            after = entry
             self._try(entry[1], entry[2], plan)
 
-    def _is_open_of_idle(self, plan: Plan, taken: NodeBits = 0) -> bool:
-        """Whether `keeps_idle` is asked for, and depends on those not yet planned for.
-
-        :param taken: idle nodes that count as taken.
-        """
-        idle = self._ledger.idle & ~taken
+    def _is_open_of_idle(self, plan: Plan) -> bool:
+        """Whether `keeps_idle` is asked for, and depends on the jobs that are not yet planned for."""
+        idle = self._ledger.idle
         return self._asked_of_idle and bool(idle) and not plan.promised & idle
-
-    def _leap(self, after: Entry, plan: Plan, behind: Behind) -> bool:
-        """Start all behind an entry who can start now, without planning for all between; say whether that was done."""
-        bounds, self._bounds = self._bounds, Bounds()
-        leap = Leap(self, self._attempts, behind, after, plan)
-        found = leap.find()
-        self._bounds = bounds
-        if not found or self._is_open_of_idle(leap.plan, leap.taken):
-            return False
-        self.expected.update(leap.expected)
-        plan.promised = leap.plan.promised
-        return leap.start()
 
     def _run_through(self, plan: Plan) -> None:
         """Make a pass over all who wait."""
@@ -274,13 +249,6 @@ class Backfill:
             return at, chosen, chosen.nodes
         return self.earliest(job, partition, plan, length, at)
 
-    def _plans_by_array(self) -> bool:
-        """Whether it matters of which array a job is a task."""
-        throttle = self._attempts.queue.throttle
-        return throttle.has_more_than(self._clockwork.bf_max_job_array_resv) or (
-            self._beyond_array_limit and throttle.holds_back
-        )
-
     def _plan_for_others_of(self, job: Job, partition: Partition, plan: Plan, limit: Blocked | None) -> None:
         """Keep nodes for the tasks that wait for others of their array (`backfill_plans_beyond_array_limit`).
 
@@ -354,12 +322,6 @@ class Backfill:
             return False
         return self._ledger.would_be_kept_out(job, time_limit=_STANDBY_LIMIT) is None
 
-    def is_kept_for(self, job: Job, partition: Partition) -> bool:
-        """Whether nodes are kept for a job at all."""
-        if job.qos is not None and _keeps_nothing(job.qos):
-            return False
-        return self._is_urgent_enough(job, partition)
-
     def _is_urgent_enough(self, job: Job, partition: Partition) -> bool:
         """Whether its priority lets nodes be kept for a job."""
         return self._attempts.queue.priority_in(job, partition) >= self._least(job)
@@ -390,37 +352,40 @@ class Backfill:
         length: Seconds,
         after: Seconds = 0.0,
         until: Seconds = math.inf,
-        ask: Callable[[NodeBits, Seconds], Forecast | None] | None = None,
     ) -> Found | None:
         """Find when and where `job` could start at the earliest; also the nodes it may choose from.
 
         :param after: not before this instant.
         :param until: give up beyond this instant.
-        :param ask: says when it could start on some nodes, asked for an instant; None: as things stand.
         :returns: None: not within the window.
         """
         ledger = self._ledger
-        placer = self._placer
-        candidates = placer.order.candidates(job) if placer.preemption else Candidates()
-        if self._sees_time and candidates.ask_again_at is not None:
-            placer.making_way.remember(candidates.ask_again_at)
-        removable = placer.policies.together(job, candidates)
+        removable = self.removable(job)
         open_to_it = partition.nodes & ledger.up
         if job.spec.het_id is not None:
             open_to_it &= ~self._attempts.het.required_by_others(job)
-        start = max(ledger.now, after)
-        # Nothing changes while the plan is searched: the same nodes get the same answer at each instant after now.
-        known: dict[tuple[NodeBits, Seconds], Forecast | None] = {}
-        skipping = plan.skipping(open_to_it, job.size)
-        sliding = Sliding(plan, length)
-        alike = self.wants(job) if ask is None and after <= ledger.now else None
-        passed: Seconds | None = None
-        """The first instant that was not passed over for want of nodes."""
+        start, last = max(ledger.now, after), min(plan.horizon, until)
+        alike = self.wants(job) if after <= ledger.now else None
         least = start if alike is None else self._least_start(job, plan, open_to_it, length, alike)
+        if least > last and not removable:
+            return None
+        starts_by = self._starts_by if alike is not None else None
+        settles = starts_by is not None and job.spec.array_limit is None
+        """Whether it makes no difference when the job starts once the plan is over."""
+        asked = alike, length, until, settles, id(removable)
+        if starts_by is not None:
+            answer = self._bounds.answers.get(asked)
+            if answer is not None and answer[0] == plan.version:
+                return answer[1]
+        skipping = plan.skipping(open_to_it, job.size)
         if start < least and not (removable and skipping.is_open(start, length)):
             start = least
+        # Nothing changes while the plan is searched: the same nodes get the same answer at each instant after now.
+        known: dict[tuple[NodeBits, bool], Forecast | None] = {}
+        sliding = Sliding(plan, length)
+        passed: Seconds | None = None
+        """The first instant that was not passed over for want of nodes."""
         found = None
-        last = min(plan.horizon, until)
         while start <= last:
             worth = skipping.first_from(start, length)
             if worth is None:
@@ -430,17 +395,26 @@ class Backfill:
                 start = max(worth, least)
                 continue
             nodes = sliding.available(start) & open_to_it
-            asked = nodes, start <= ledger.now if ask is None else start
-            if asked not in known:
-                known[asked] = (
-                    self.forecast(job, nodes, start, removable) if ask is None else ask(nodes, start)
-                )
-            forecast = known[asked]
             later = plan.next_begin(start)
+            leaving = removable if start <= ledger.now else _NOBODY
+            if starts_by is not None:
+                by = later if later is not None else last if settles else math.inf
+                if by < math.inf and not starts_by(job, nodes, ledger, by + _SECOND, leaving):
+                    start = math.inf if later is None else max(later, least)
+                    continue
+            if alike is not None and starts_by is not None:
+                forecast = self._forecast_alike(job, nodes, alike, leaving)
+            else:
+                among = nodes, start <= ledger.now
+                if among not in known:
+                    known[among] = self.forecast(job, nodes, leaving)
+                forecast = known[among]
             if forecast is None and later is None:
                 start = math.inf
                 break
             if later is not None and (forecast is None or full_second(max(forecast.at, start)) > later):
+                if starts_by is not None and passed is None:
+                    passed = start
                 start = max(later, least)  # nodes that are promised to others now may be free by then
                 continue
             assert forecast is not None
@@ -454,6 +428,28 @@ class Backfill:
             start = at  # there are nodes beside the promise, perhaps (recorded: backfill_promise_beside)
         if alike is not None:
             self._bounds.learn(*alike, length, start if passed is None else passed)
+        if starts_by is not None:
+            self._bounds.answers[asked] = plan.version, found, removable
+        return found
+
+    def removable(self, job: Job) -> list[tuple[Job, PreemptMode]]:
+        """Return whom `job` may displace, with how they make way; the same list for all of a kind."""
+        placer = self._placer
+        if not placer.preemption:
+            return _NOBODY
+        order = placer.order
+        kind = order.kind_of(job) if order.kind_of is not None else None
+        if kind is not None:
+            self._bounds.hold(self._ledger.version)
+            known = self._bounds.removable.get(kind)
+            if known is not None:
+                return known
+        candidates = order.candidates(job)
+        if self._sees_time and candidates.ask_again_at is not None:
+            placer.making_way.remember(candidates.ask_again_at)
+        found = placer.policies.together(job, candidates) or _NOBODY
+        if kind is not None:
+            self._bounds.removable[kind] = found
         return found
 
     def _least_start(
@@ -464,12 +460,28 @@ class Backfill:
         Promises only take from what would be free of `nodes` without any: that comes first.
         """
         bounds = self._bounds
+        if self._starts_by is not None:
+            known = bounds.least(*alike, length)
+            return plan.begins[0] if known is None else known
         if alike not in bounds.without_promises:
-            found = self.forecast(job, nodes, math.inf, [])
+            found = self.forecast(job, nodes)
             bounds.without_promises[alike] = math.inf if found is None else found.at
         known = bounds.least(*alike, length)
         freed = plan.begin_before(bounds.without_promises[alike])
         return freed if known is None else max(known, freed)
+
+    def _forecast_alike(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        alike: tuple[Hashable, Wants],
+        leaving: list[tuple[Job, PreemptMode]],
+    ) -> Forecast | None:
+        """Return when a job could start on `nodes`: asked once for all that are alike, and displace the same jobs."""
+        known, asked = self._bounds.forecasts, (alike, nodes, id(leaving))
+        if asked not in known:
+            known[asked] = self.forecast(job, nodes, leaving), leaving
+        return known[asked][0]
 
     def wants(self, job: Job) -> tuple[Hashable, Wants] | None:
         """Return by what a job can start no earlier than others of this pass; None: it has to be looked for."""
@@ -489,18 +501,16 @@ class Backfill:
         return min(limit, _STANDBY_LIMIT) if standby else limit
 
     def forecast(
-        self,
-        job: Job,
-        nodes: NodeBits,
-        start: Seconds,
-        removable: list[tuple[Job, PreemptMode]],
+        self, job: Job, nodes: NodeBits, leaving: Sequence[tuple[Job, PreemptMode]] = ()
     ) -> Forecast | None:
-        """Return when `job` could start on `nodes`; jobs are removed for it at once only."""
-        ledger = self._ledger
+        """Return when `job` could start on `nodes`.
+
+        :param leaving: jobs that make way for it now.
+        """
         usable = self._placer.prober.filter_nodes(job, nodes)
         if usable.bit_count() < job.size:
             return None
-        return self._placer.prober.forecast(job, usable, removable if start <= ledger.now else ())
+        return self._placer.prober.forecast(job, usable, leaving)
 
     def _start(
         self,

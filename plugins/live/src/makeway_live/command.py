@@ -11,7 +11,6 @@ import attrs
 import click
 
 from makeway.config import Config, JournalTable, parse_toml
-from makeway.escapes import printable
 from makeway_app.cli.group import Helpful
 from makeway_live.compaction import compact as compact_file
 from makeway_live.contents import Contents, contents, lines
@@ -55,9 +54,9 @@ def show(file: Path, last: int, job: str | None, as_json: bool) -> None:
         click.echo(json.dumps({**attrs.asdict(found), "lines": told}, indent=1, sort_keys=True))
         return
     for line in _summary(found):
-        click.echo(printable(line))
+        click.echo(line)
     for each in told:
-        click.echo(printable(_line(each)))
+        click.echo(_line(each))
 
 
 @journal.command()

@@ -101,10 +101,14 @@ POLICY = Policy(
 
 
 def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
-    """Tell whose partition is the lowest, unless licences count (sections 1.2 no. 8 and 1.3); of others nothing."""
+    """Let the partition say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.3)."""
     nobody = Nobody(lets_displace_nobody(POLICY.name))
-    lowest = {partition.name for partition in view.cluster.partitions if not lower_than(partition, view)}
-    return lambda job: nobody if job.partition.name in lowest and not job.spec.licenses else None
+    kinds = {
+        partition.name: partition.name if lower_than(partition, view) else nobody
+        for partition in view.cluster.partitions
+        if not looks_at_priority(partition, view)
+    }
+    return lambda job: None if job.spec.licenses else kinds.get(job.partition.name)
 
 
 @hookimpl

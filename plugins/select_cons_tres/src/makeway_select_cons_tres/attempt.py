@@ -112,6 +112,10 @@ class ConsAttempt:
         self._begin_to_remove()
         self.books.take_out_all(jobs)
 
+    def stand_on(self, books: Books) -> None:
+        """Continue on books from which others have removed jobs; they are not changed."""
+        self.books, self._removed = books, True
+
     def _begin_to_remove(self) -> None:
         if self._absent is not None:
             self.books = self._without_absent().copy()

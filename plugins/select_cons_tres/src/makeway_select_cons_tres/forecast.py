@@ -6,22 +6,15 @@ the answer is the first instant at which the job fits, which is what EASY backfi
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from makeway import bitmap
-from makeway.bitmap import NodeBits
-from makeway.clockwork import Clockwork
-from makeway.model import ClusterView, Forecast, Job, PreemptMode, Seconds
-from makeway_select_cons_tres.assign import Found
+from makeway.model import Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.attempt import ConsAttempt
-from makeway_select_cons_tres.steps import Extra
+from makeway_select_cons_tres.steps import Extra, looks_beyond_idle
+from makeway_select_cons_tres.timeline import gone_with
 from makeway_select_cons_tres.watch import Watch, watch_for
-
-_FIRST_WINDOW: Seconds = 30.0
-_HALF_MINUTE: Seconds = 30.0
-_TINY = 1e-6
 
 _Release = tuple[Seconds, int, Job]
 
@@ -43,6 +36,8 @@ def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]])
 
 
 def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
+    if attempt.view.rule("forecast_in_batches"):
+        return _in_batches(attempt, removable)
     now = attempt.view.now
     for choice in attempt.kind.choices:
         found = attempt.try_on(choice)
@@ -57,15 +52,10 @@ def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]
         found = attempt.try_on(attempt.kind.choices[-1], extra=extra)
         if found is not None:
             return Forecast(at=now, nodes=found.nodes, preempts=True)
-    batches = attempt.view.rule("forecast_in_batches")
     releases = attempt.view.releases()
-    if batches:
-        releases = [*releases, *_endless(attempt.view)]
     if removable:
-        gone = {id(part) for job, _ in removable for part in attempt.view.components(job)}
+        gone = set(map(id, gone_with(removable, attempt.view)))
         releases = [release for release in releases if id(release[2]) not in gone]
-    if batches:
-        return _in_batches(attempt, releases, extra)
     choice = attempt.kind.choices[-1]
     watch = watch_for(attempt, choice)
     if watch is not None and watch.about_one_node:
@@ -74,74 +64,43 @@ def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]
 
 
 # ----------------------------------------------------------------------------------- in batches
-def _in_batches(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra | None) -> Forecast | None:
-    """Test after each batch of jobs that end within a window; each window is twice as long as the last."""
-    choice = attempt.kind.choices[-1]
-    clockwork = attempt.view.settings(Clockwork)
-    for batch in _batches(releases, choice.among(attempt.nodes & attempt.kind.able), clockwork):
-        attempt.remove_these([job for _, _, job in batch])
+def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
+    """Test now, then after each batch of jobs that end within a window; each window is twice as long as the last."""
+    known, kind, view = attempt.known, attempt.kind, attempt.view
+    now, mode = view.now, known.mode
+    timeline = known.timeline(view, ())
+    for choice in kind.choices:
+        if timeline.is_enough(kind, choice.among(attempt.nodes), 0, mode):
+            found = attempt.try_on(choice)
+            if found is not None:
+                return Forecast(at=now, nodes=found.nodes)
+    choice = kind.choices[-1]
+    nodes = choice.among(attempt.nodes & kind.able)
+    extra = None
+    if removable:
+        timeline = known.timeline(view, removable)
+        if mode.qos and any(how is PreemptMode.SUSPEND for _, how in removable):
+            extra = Extra()
+        if timeline.is_enough(kind, nodes, 0, mode):
+            attempt.stand_on(timeline.books)
+            found = attempt.try_on(choice, extra=extra)
+            if found is not None:
+                return Forecast(at=now, nodes=found.nodes, preempts=True)
+    first = timeline.first_enough(kind, nodes, mode)
+    whole = -1 if not looks_beyond_idle(kind.request, mode) else nodes
+    for batch in timeline.batches(nodes):
+        if batch.end < first:
+            continue
+        attempt.stand_on(timeline.books_after(batch.end, whole))
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
-            at = _end_of(batch, found, attempt)
-            return None if math.isinf(at) else Forecast(at=at, nodes=found.nodes)
+            at = timeline.end_of(batch, nodes)
+            if view.rule("forecast_ends_at_relevant_job"):  # since 25.11
+                relevant = timeline.end_of(batch, found.nodes)
+                at = at if relevant is None else relevant
+            assert at is not None
+            return None if math.isinf(at) else Forecast(at=max(at, now), nodes=found.nodes)
     return None
-
-
-def _endless(view: ClusterView) -> Sequence[_Release]:
-    """Return the running jobs without a limit: they end last, and beyond any plan."""
-    jobs = [job for job in view.active if job.end_at is None and job.allocation is not None]
-    jobs.sort(key=lambda job: (job.started_at or 0.0, job.index))
-    return [(math.inf, job.index, job) for job in jobs]
-
-
-def _batches(
-    releases: Sequence[_Release], nodes: NodeBits, clockwork: Clockwork
-) -> Iterator[Sequence[_Release]]:
-    """Yield the jobs on `nodes` that are taken away together.
-
-    All windows begin at the first full half minute of the wall clock after the first of these jobs ends; those that
-    end before take part in the first window (recorded: backfill_estimate_half_minutes and
-    backfill_estimate_half_minutes_apart). A batch is over when the very next job of all ends after its window. A job
-    elsewhere closes no batch: the one behind it comes along, however late it ends (recorded:
-    backfill_estimate_jobs_elsewhere).
-    """
-    begin: Seconds | None = None
-    window = _FIRST_WINDOW
-    batch: list[_Release] = []
-    for release, following in itertools.zip_longest(releases, releases[1:]):
-        if not release[2].nodes & nodes:
-            continue
-        if begin is None:
-            begin = _half_minute_after(release[0], clockwork)
-        batch.append(release)
-        if following is None:
-            break
-        over = clockwork.whole_second(following[0]) if following[0] < math.inf else math.inf
-        if over > begin + window + _TINY:
-            yield batch
-            batch = []
-            window *= 2
-            while over > begin + window + _TINY:
-                window = math.inf if math.isinf(over) else 2 * window
-    if batch:
-        yield batch
-
-
-def _half_minute_after(at: Seconds, clockwork: Clockwork) -> Seconds:
-    """Return the first full half minute of the wall clock after the controller's second of `at`."""
-    if math.isinf(at):
-        return at
-    phase = clockwork.minute_phase
-    begun = math.floor((clockwork.whole_second(at) + phase) / _HALF_MINUTE + _TINY)
-    return (begun + 1) * _HALF_MINUTE - phase
-
-
-def _end_of(batch: Sequence[_Release], found: Found, attempt: ConsAttempt) -> Seconds:
-    """Return the end of the last job of the batch on the chosen nodes; before 25.11, of the last of all."""
-    at = batch[-1][0]
-    if attempt.view.rule("forecast_ends_at_relevant_job"):
-        at = next((end for end, _, job in reversed(batch) if job.nodes & found.nodes), at)
-    return max(at, attempt.view.now)
 
 
 # ------------------------------------------------------------------------------------- exactly

@@ -17,6 +17,7 @@ from makeway.model import (
     Partition,
     PreemptBasis,
     PreemptMode,
+    Seconds,
 )
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.absent import Absent
@@ -30,6 +31,7 @@ from makeway_select_cons_tres.parameters import Parameters, in_partition, read_p
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
 from makeway_select_cons_tres.table import TableKey
+from makeway_select_cons_tres.timeline import Timeline, gone_with
 from makeway_slurm.preemption import exempt_time
 
 _MOST_REMEMBERED = 100_000
@@ -71,6 +73,10 @@ class Known:
         }
         self.guards_overlay = self.mode.gang and self.mode.partition_prio
         self._failed: dict[tuple[Kind, NodeBits], Shortage] = {}
+        self._timelines: dict[int, tuple[Timeline, Sequence[tuple[Job, PreemptMode]]]] = {}
+        """By identity of what is removed, which is kept so that no other has it."""
+        self._timelines_at: tuple[int, int, Seconds] | None = None
+        """The moment that they are about."""
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
 
@@ -143,6 +149,29 @@ class Known:
         )
 
     # ----------------------------------------------------------------------------- memories
+    def timeline(self, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]]) -> Timeline:
+        """Return what nodes have left as jobs end, as things stand or once some are removed for a preemptor.
+
+        :param removable: the same list is known again.
+        """
+        books = self.books
+        books.sync()
+        moment = view.version, books.version, view.now
+        if self._timelines_at != moment:
+            self._timelines_at = moment
+            self._timelines.clear()
+        found = self._timelines.get(id(removable) if removable else 0)
+        if found is None:
+            if removable:
+                books = books.copy()
+                for job, mode in removable:
+                    for part in view.components(job):
+                        if part.allocation is not None and mode is not PreemptMode.OFF:
+                            books.take_out(part, wholly=mode.frees_all)
+            timeline = Timeline(books, view, gone_with(removable, view))
+            found = self._timelines[id(removable) if removable else 0] = timeline, removable
+        return found[0]
+
     def failure(self, kind: Kind, nodes: NodeBits) -> Shortage | None:
         """Return what was missing when a job of this kind found no place on `nodes` as things stand."""
         books = self.books

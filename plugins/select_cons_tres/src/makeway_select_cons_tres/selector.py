@@ -16,6 +16,7 @@ from makeway.model import (
     Job,
     Placement,
     PreemptMode,
+    Seconds,
 )
 from makeway_select_cons_tres import adoption
 from makeway_select_cons_tres.ahead import Ahead
@@ -306,6 +307,28 @@ class ConsSelector(Known):
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> ConsAttempt:
         """Begin an attempt."""
         return ConsAttempt(self, job, nodes, view)
+
+    def forecast_key(self, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+        """Return the kind of `job`, where forecasts count in batches; None: it takes more to say."""
+        return (self.kind(job), 0) if view.rule("forecast_in_batches") and not job.required else None
+
+    def starts_by(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        instant: Seconds,
+        removable: Sequence[tuple[Job, PreemptMode]] = (),
+    ) -> bool:
+        """Whether a job might start on `nodes` by an instant: CPUs and nodes are enough by then.
+
+        :param removable: jobs that are gone from now on; the same list is known again.
+        """
+        kind, timeline = self.kind(job), self.timeline(view, removable)
+        count, mode = timeline.ended_by(instant), self.mode
+        if len(kind.choices) == 1:
+            return timeline.is_enough(kind, kind.choices[0].among(nodes), count, mode)
+        return any(timeline.is_enough(kind, choice.among(nodes), count, mode) for choice in kind.choices)
 
     def forecast(
         self,

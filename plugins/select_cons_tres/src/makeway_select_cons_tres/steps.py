@@ -22,7 +22,7 @@ from makeway_select_cons_tres.counted import free_gres
 from makeway_select_cons_tres.gangs import choose_gang, served_cpus, supply_of
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.layout import Layout
-from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, rows_of
+from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, Request, rows_of
 from makeway_select_cons_tres.rows import Rows
 
 Cores = dict[int, CoreBits]
@@ -184,17 +184,10 @@ class CoreTest:
     def run(self) -> Found | None:
         """Return where the job fits; None: nowhere."""
         found = self._unused()
-        if found is None and self._goes_on():
+        if found is None and looks_beyond_idle(self._request, self._mode):
             self._nodes = self._with_memory_and_gres(self._nodes)
             return self._overlaid()
         return found
-
-    def _goes_on(self) -> bool:
-        """Whether cores in use are looked at as well (after test 1)."""
-        mark = self._request.mark
-        if self._mode.gang or mark == AVAILABLE:
-            return True
-        return mark == RESERVED and not self._mode.exclusive_stops
 
     def _unused(self) -> Found | None:
         """Test 1: cores that nobody uses."""
@@ -401,6 +394,13 @@ class CoreTest:
         wanted = self._kind.wanted
         dropped = bitmap.of([index for index, most in changed.items() if most < wanted])
         return attrs.evolve(ground, nodes=ground.nodes & ~dropped, cpus=listed, like=None)
+
+
+def looks_beyond_idle(request: Request, mode: Mode) -> bool:
+    """Whether cores in use are looked at as well (after test 1)."""
+    if mode.gang or request.mark == AVAILABLE:
+        return True
+    return request.mark == RESERVED and not mode.exclusive_stops
 
 
 IDLE = "idle cores"

@@ -48,9 +48,6 @@ class AgainstLog:
         if spec.submit_at < 0:
             self.missing["it ran or waited when the replay began"] += 1
             return
-        if spec.withdrawn_at is not None:
-            self.missing["it was withdrawn before it started"] += 1
-            return
         if not isinstance(wait, int | float):
             self.missing["the log does not say when it started"] += 1
             return
@@ -74,7 +71,7 @@ class AgainstLog:
 
     def _note_causes(self, history: History, said: Mapping[str, Any]) -> None:
         restarts = str(said.get("restarts", ""))
-        if restarts.isdigit() and int(restarts) and "runs" not in said:
+        if restarts.isdigit() and int(restarts):
             self.missing[telling.REQUEUED] += 1
         if str(said.get("reason", "")).replace("_", "").lower() in BY_HAND:
             self.missing[telling.BY_HAND] += 1

@@ -1,0 +1,277 @@
+"""Follow what nodes have left while running jobs end, without placing anything.
+
+A forecast asks after which of the ends a job fits. Idle CPUs are counted first, as one array over the nodes for each
+number of jobs that are gone: a job cannot fit before they are enough, and they only become more. It is placed where
+they are, once.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
+from makeway.model import ClusterView, Job, PreemptMode, Seconds
+from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.cpus import threads_for
+from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.request import NodeNeed
+from makeway_select_cons_tres.steps import Mode, looks_beyond_idle
+
+Release = tuple[Seconds, int, Job]
+"""Deadline and index of a running job, and the job (`ClusterView.releases`)."""
+Amounts = npt.NDArray[np.int64]
+_Asked = tuple[int, NodeNeed, bool, int | None, int]
+"""How many jobs are gone, and what decides which CPUs of a node another one could use."""
+_FIRST_WINDOW: Seconds = 30.0
+_HALF_MINUTE: Seconds = 30.0
+_TINY = 1e-6
+_MOST_BOOKS = 24
+"""Books of so many moments are kept."""
+
+
+@attrs.frozen(eq=False)
+class Batch:
+    """Running jobs that a forecast takes away together."""
+
+    begin: int
+    """Place of the first of them among all that end."""
+    end: int
+    """Place behind the last."""
+
+
+@attrs.frozen(eq=False)
+class _Offer:
+    """What nodes have for a job."""
+
+    nodes: NodeBits
+    """Those that serve."""
+    cpus: npt.NDArray[np.float64]
+    """CPUs of each node; 0 where it does not serve."""
+    most: int
+    """The most of these."""
+
+
+class Timeline:
+    """The running jobs in the order in which they end, from books on that do not change."""
+
+    def __init__(self, books: Books, view: ClusterView, gone: Sequence[Job] = ()) -> None:
+        """Begin.
+
+        :param gone: jobs that have left the books already.
+        """
+        clockwork = view.settings(Clockwork)
+        self._phase = clockwork.minute_phase
+        self.books = books
+        """As they are before any of them is gone; not to be changed."""
+        out = set(map(id, gone))
+        releases = [each for each in view.releases() if id(each[2]) not in out]
+        releases += [each for each in _endless(view) if id(each[2]) not in out]
+        self.ends = [each[0] for each in releases]
+        self._jobs = [each[2] for each in releases]
+        self._nodes = [job.nodes for job in self._jobs]
+        self._seconds = [clockwork.whole_second(end) if end < math.inf else end for end in self.ends]
+        layout = books.layout
+        self._full = np.array(layout.core_count, np.int64)
+        self._idle = self._full - np.array([cores.bit_count() for cores in books.busy], np.int64)
+        self._left = np.array(layout.memory, np.int64) - np.array(books.memory, np.int64)
+        self._flat: tuple[Sequence[int], Amounts, Amounts, Amounts] | None = None
+        self._counts: dict[int, tuple[Amounts, Amounts]] = {}
+        self._usable: dict[_Asked, npt.NDArray[np.float64]] = {}
+        self._serving: dict[tuple[_Asked, int], _Offer] = {}
+        self._offers: dict[tuple[int, Kind], _Offer] = {}
+        self._masks: dict[NodeBits, npt.NDArray[np.float64]] = {}
+        self._after: dict[tuple[int, NodeBits], Books] = {}
+
+    # ------------------------------------------------------------------------------ counting
+    def first_enough(self, kind: Kind, nodes: NodeBits, mode: Mode) -> int:
+        """Return how many jobs have to be gone at least before one of a kind can fit on some nodes.
+
+        One more than there are: it cannot.
+        """
+        return bisect.bisect_left(
+            range(len(self._jobs) + 1), True, key=lambda count: self.is_enough(kind, nodes, count, mode)
+        )
+
+    def ended_by(self, instant: Seconds) -> int:
+        """Return how many jobs have ended by an instant."""
+        return bisect.bisect_right(self.ends, instant)
+
+    def is_enough(self, kind: Kind, nodes: NodeBits, count: int, mode: Mode) -> bool:
+        """Whether there may be nodes and CPUs enough once so many jobs are gone; no less with each more."""
+        request = kind.request
+        if looks_beyond_idle(request, mode):
+            return True
+        offer = self._offers.get((count, kind))
+        if offer is None:
+            offer = self._offers[count, kind] = self._offer(kind, count)
+        serving = (offer.nodes & nodes).bit_count()
+        if serving < max(request.min_nodes, 1):
+            return False
+        if kind.wanted * max(request.min_nodes, 1) >= request.min_cpus:
+            return True
+        most = serving if request.max_nodes is None else min(serving, request.max_nodes)
+        return (
+            most * offer.most >= request.min_cpus and int(offer.cpus @ self._mask(nodes)) >= request.min_cpus
+        )
+
+    def _offer(self, kind: Kind, count: int) -> _Offer:
+        """Return what each node has for a job of a kind at the most once so many jobs are gone."""
+        request, wanted = kind.request, max(kind.wanted, 1)
+        key = count, request.need, request.whole, request.memory_per_cpu, kind.least_memory
+        usable = self._usable.get(key)
+        if usable is None:
+            usable = self._usable[key] = self._most(kind, count)
+        offer = self._serving.get((key, wanted))
+        if offer is None:
+            serves = usable >= wanted
+            nodes = int.from_bytes(np.packbits(serves, bitorder="little").tobytes(), "little")
+            cpus = np.where(serves, usable, 0.0) if wanted > 1 else usable
+            offer = self._serving[key, wanted] = _Offer(nodes, cpus, int(cpus.max(initial=0)))
+        return offer
+
+    def _most(self, kind: Kind, count: int) -> npt.NDArray[np.float64]:
+        """Return how many CPUs of each node a job could use at the most."""
+        layout, request = self.books.layout, kind.request
+        idle, left = self._counted(count)
+        threads = [threads_for(shape, request.need) for shape in layout.shapes]
+        if len(threads) == 1:
+            usable = idle * threads[0]
+        else:
+            usable = idle * np.array([threads[at] for at in layout.shape_at], np.int64)
+        if request.whole:
+            usable = np.where(idle == self._full, usable, 0)
+        if layout.track_memory:
+            if request.memory_per_cpu and not request.whole:
+                usable = np.minimum(usable, left // request.memory_per_cpu)
+            if kind.least_memory:
+                usable = np.where(left >= kind.least_memory, usable, 0)
+        return np.maximum(usable, 0).astype(np.float64)
+
+    def _counted(self, count: int) -> tuple[Amounts, Amounts]:
+        """Return the idle cores and the free memory of each node once so many jobs are gone."""
+        if not count:
+            return self._idle, self._left
+        found = self._counts.get(count)
+        if found is None:
+            over, nodes, cores, memory = self._held()
+            size, upto = len(self._full), over[count - 1]
+            # Cores that two jobs hold are counted twice: that is still no less than there will be.
+            idle = self._idle + np.bincount(nodes[:upto], cores[:upto], size).astype(np.int64)
+            left = self._left + np.bincount(nodes[:upto], memory[:upto], size).astype(np.int64)
+            found = self._counts[count] = np.minimum(idle, self._full), left
+        return found
+
+    def _held(self) -> tuple[Sequence[int], Amounts, Amounts, Amounts]:
+        """Return node, cores and memory of all that the jobs hold, one after the other, and where each is over."""
+        if self._flat is None:
+            sizes = self.books.layout.core_count
+            over: list[int] = []
+            nodes: list[int] = []
+            cores: list[int] = []
+            memory: list[int] = []
+            for job in self._jobs:
+                held = job.allocation
+                if held is not None:
+                    indices, had = held.node_indices, held.cores
+                    nodes += indices
+                    cores += (
+                        [sizes[i] for i in indices] if had is None else [each.bit_count() for each in had]
+                    )
+                    memory += [0] * len(indices) if held.memory_mb is None else held.memory_mb
+                over.append(len(nodes))
+            self._flat = (
+                over,
+                np.array(nodes, np.int64),
+                np.array(cores, np.int64),
+                np.array(memory, np.int64),
+            )
+        return self._flat
+
+    def _mask(self, nodes: NodeBits) -> npt.NDArray[np.float64]:
+        """Return 1 for each of some nodes, 0 for all others."""
+        found = self._masks.get(nodes)
+        if found is None:
+            size = len(self._full)
+            octets = (nodes & bitmap.full(size)).to_bytes((size + 7) // 8, "little")
+            bits = np.unpackbits(np.frombuffer(octets, np.uint8), count=size, bitorder="little")
+            found = self._masks[nodes] = bits.astype(np.float64)
+        return found
+
+    # ------------------------------------------------------------------------------ batches
+    def batches(self, nodes: NodeBits) -> Iterator[Batch]:
+        """Yield the jobs on some nodes that are taken away together; each window is twice as long as the last.
+
+        All windows begin at the first full half minute of the wall clock after the first of these jobs ends; those that
+        end before take part in the first window (recorded: backfill_estimate_half_minutes and
+        backfill_estimate_half_minutes_apart). A batch is over when the very next job of all ends after its window. A
+        job elsewhere closes no batch: the one behind it comes along, however late it ends (recorded:
+        backfill_estimate_jobs_elsewhere).
+        """
+        at = self._next_on(nodes, 0)
+        if at is None:
+            return
+        seconds, count = self._seconds, len(self._jobs)
+        begin, window = self._half_minute_after(seconds[at]), _FIRST_WINDOW
+        while at is not None:
+            beyond = bisect.bisect_right(seconds, begin + window + _TINY, lo=at)
+            last = self._next_on(nodes, max(at, beyond - 1))
+            if last is None or last + 1 == count:
+                yield Batch(at, count)
+                return
+            yield Batch(at, last + 1)
+            over = seconds[last + 1]
+            window *= 2
+            while over > begin + window + _TINY:
+                window = math.inf if math.isinf(over) else 2 * window
+            at = self._next_on(nodes, last + 1)
+
+    def end_of(self, batch: Batch, nodes: NodeBits) -> Seconds | None:
+        """Return when the last job of a batch that is on some nodes ends; None: there is none."""
+        listed = range(batch.end - 1, batch.begin - 1, -1)
+        return next((self.ends[at] for at in listed if self._nodes[at] & nodes), None)
+
+    def _next_on(self, nodes: NodeBits, at: int) -> int | None:
+        """Return the place of the first job on some nodes from one place on; None: there is none."""
+        return next((place for place in range(at, len(self._nodes)) if self._nodes[place] & nodes), None)
+
+    def _half_minute_after(self, second: Seconds) -> Seconds:
+        """Return the first full half minute of the wall clock after a second of the controller."""
+        if math.isinf(second):
+            return second
+        return (math.floor((second + self._phase) / _HALF_MINUTE + _TINY) + 1) * _HALF_MINUTE - self._phase
+
+    # -------------------------------------------------------------------------------- books
+    def books_after(self, count: int, nodes: NodeBits) -> Books:
+        """Return the books once the first so many jobs are gone, of those on some nodes; they are not to be changed."""
+        found = self._after.get((count, nodes))
+        if found is None:
+            before = max([each for each, on in self._after if on == nodes and each < count], default=0)
+            found = (self._after[before, nodes] if before else self.books).copy()
+            found.take_out_all([job for job in self._jobs[before:count] if job.nodes & nodes])
+            if len(self._after) >= _MOST_BOOKS:
+                del self._after[next(iter(self._after))]
+            self._after[count, nodes] = found
+        return found
+
+
+def _endless(view: ClusterView) -> list[Release]:
+    """Return the running jobs without a limit: they end last, and beyond any plan."""
+    jobs = [job for job in view.active if job.end_at is None and job.allocation is not None]
+    jobs.sort(key=lambda job: (job.started_at or 0.0, job.index))
+    return [(math.inf, job.index, job) for job in jobs]
+
+
+def gone_with(removable: Sequence[tuple[Job, PreemptMode]], view: ClusterView) -> list[Job]:
+    """Return the jobs that leave with those removed: all components of each."""
+    return [part for job, _ in removable for part in view.components(job)]
+
+
+__all__ = ["Batch", "Release", "Timeline", "gone_with"]
