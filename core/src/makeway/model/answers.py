@@ -90,6 +90,11 @@ class Blocked:
         """Whether a limit may let the job in after all, by the nodes that are chosen for it."""
         return bool(self.counted or self.least_nodes)
 
+    @property
+    def allows_fewest(self) -> bool:
+        """Whether a limit on nodes lets the job in on as few as it asks for, and may keep it out on more."""
+        return bool(self.counted) and self.wanted <= self.available
+
     def lets_in(self, nodes: NodeBits) -> bool:
         """Whether a limit that depends on nodes lets the job in after all, if it gets these."""
         among = all((nodes & ~counted).bit_count() <= others for counted, others in self.counted)

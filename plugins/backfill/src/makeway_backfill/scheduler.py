@@ -177,6 +177,8 @@ class Backfill:
             if limit is not None and not limit.before_nodes and standby and self._passes_for_a_minute(job):
                 limit, limits = None, False
             open_to_it = partition.nodes & self._ledger.up
+            if limit is not None and limit.allows_fewest:
+                limit = None  # it is planned as ever; a start looks at the nodes that it gets
             if limit is not None and limit.depends_on_nodes:
                 chosen = self._chosen(job, partition, plan, limit)
                 if chosen is not None and not limit.counted and limit.lets_in(chosen[1].nodes):

@@ -102,6 +102,13 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 4.3.6",
     ),
+    "node_limits_ignore_victims": Rule(
+        "a limit on the nodes of several jobs (GrpTRES=node) that is reached keeps a job out even if it has the nodes "
+        "already that victims would leave, so that nobody makes way; later releases look at these nodes",
+        None,
+        until="24.11.4",
+        section="slurm-priority-and-limits 6.2",
+    ),
     "gang_counts_cpus": Rule(
         "CR_CPU makes gang scheduling add up CPUs instead of comparing cores",
         None,

@@ -80,7 +80,7 @@ class LimitedAttempt:
         job = self.job
         if self._limits:
             limit = self._ledger.kept_out_in(self._view(), job)
-            if limit is not None:
+            if limit is not None and not limit.allows_fewest:
                 return attrs.evolve(limit, resource=LIMIT)
         if self._before is not None:
             closed = self._policies.closed_nodes(job, self._before, self._view())

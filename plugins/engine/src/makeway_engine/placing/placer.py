@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from makeway.model import Blocked, Candidates, Choice, Job, Partition, Placement, Selector
 from makeway.partition_bounds import BOUNDS, beyond
 from makeway.record import Recorder
@@ -185,13 +187,23 @@ class Placer:
         if isinstance(found, Placement):
             if limit.lets_in(found.allocation.nodes):
                 return self.action.start(job, found)
+            chosen = found.allocation.nodes.bit_count()
+            if chosen > job.size:
+                limit = attrs.evolve(limit, detail=f"{limit.detail}; {chosen:,} nodes were chosen for it")
             return self._limited(question, limit, preempt=preempt)
-        if preempt and not limit.liftable:
+        if job.asked_nodes & self.ledger.completing and limit.lets_in(job.asked_nodes):
+            return self.action.wait(
+                job, found, outcome_of(found), note="those who make way for it are leaving"
+            )
+        ignores = limit.counted and self.ledger.rule("node_limits_ignore_victims")
+        if limit.allows_fewest and ignores and preempt:
+            return self._preempt(question, found)
+        if preempt and not limit.liftable and not ignores:
             self.ledger.searches += 1
             outcome = self._preempt_if(question, lambda place: limit.lets_in(place.allocation.nodes), found)
             if outcome is not None:
                 return outcome
-        if self._fits_idle(question, limit, found):
+        if limit.allows_fewest or self._fits_idle(question, limit, found):
             return self.action.wait(job, found, outcome_of(found), note=question.note)
         return self._limited(question, limit, preempt=preempt)
 
@@ -277,7 +289,9 @@ class Placer:
         room = self.search.room(job, choice, candidates)
         if unjudged:
             limit = self.ledger.kept_out(job, tuple(zip(room.victims, room.modes, strict=True)))
-            if limit is not None:
+            if limit is not None and not (
+                limit.depends_on_nodes and limit.lets_in(choice.placement.allocation.nodes)
+            ):
                 note = "a limit would still keep it out once its victims were gone"
                 return self.action.wait(job, limit, Outcome.LIMITED, candidates, note)
         return self.action.take(job, choice, candidates, room, blocked)

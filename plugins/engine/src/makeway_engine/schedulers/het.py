@@ -191,6 +191,8 @@ class HetStarter:
         :param earlier: components that start at the same time, and take their licences first.
         """
         found = self._ledger.kept_out(part)
+        if found is not None and found.allows_fewest:
+            found = None
         if found is None and part.spec.licenses:
             found = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
         return found

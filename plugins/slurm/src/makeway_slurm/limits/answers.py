@@ -55,6 +55,8 @@ def asks_again_at(rule: Rule, usage: UsageBook) -> Seconds | None:
 
 def both(one: Blocked, other: Blocked) -> Blocked:
     """Return the first of two limits that depend on the nodes that are chosen, with the terms of both."""
+    if one.allows_fewest and not other.allows_fewest:
+        one, other = other, one
     return attrs.evolve(
         one,
         counted=one.counted + other.counted,

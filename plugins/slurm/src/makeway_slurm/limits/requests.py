@@ -7,19 +7,22 @@ from collections.abc import Callable, Hashable
 import attrs
 
 from makeway.model import ClusterView, Job, Seconds
-from makeway_slurm.accounts.tres import BILLING, CPU, billable
+from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable
 from makeway_slurm.accounts.usage import usage_factor
 from makeway_slurm.accounts.whole_nodes import WholeNodes
 from makeway_slurm.limits.alone import passes_for_good
 from makeway_slurm.limits.asked import Asked, Remembered
 from makeway_slurm.limits.counts import CountBook
+from makeway_slurm.limits.kinds import Kind
 from makeway_slurm.limits.listing import Listing
+from makeway_slurm.limits.node_cap import most_nodes
 from makeway_slurm.limits.requested import Requested
 from makeway_slurm.limits.settings import Settings
 from makeway_slurm.limits.simple import Simple
 from makeway_slurm.limits.stages import in_order
 
 _MANY = 100_000
+_TRES = Kind.TRES
 
 
 class Requests:
@@ -91,7 +94,8 @@ class Requests:
         of_use = job.qos is not None and "UsageFactorSafe" in job.qos.flags
         booked = minutes if minutes is None or not of_use else int(minutes * factor)
         seat = self._counts.seat(job)
-        key = seat, tuple(counts.items()), minutes, booked, factor, job.spec.time_limit is None
+        most = most_nodes(job)
+        key = seat, tuple(counts.items()), minutes, booked, factor, job.spec.time_limit is None, most
         known = self._alike.get(key)
         if known is None:
             if len(self._alike) > _MANY:
@@ -109,6 +113,14 @@ class Requests:
                 [(each, counts.get(each.name, 0)) for each in listed if not passes_for_good(each, job, asked)]
             )
         )
+        most = most_nodes(job)
+        if most > job.size:
+            still = tuple(
+                [
+                    (each, most if each.kind is _TRES and each.name == NODE else wanted)
+                    for each, wanted in still
+                ]
+            )
         quiet = still
         if not self._safe:
             quiet = tuple([pair for pair in still if not pair[0].uses_up])

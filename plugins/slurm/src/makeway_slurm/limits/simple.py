@@ -8,12 +8,13 @@ from makeway_slurm.limits.counts import CountBook, Seat
 from makeway_slurm.limits.headroom import Box
 from makeway_slurm.limits.kinds import Kind
 from makeway_slurm.limits.listing import Listing
+from makeway_slurm.limits.node_cap import most_nodes
 
 _new = tuple.__new__
 _WHOLE_NODES = Exclusive.NODE
 _NOT_UPWARDS = frozenset((Kind.LEAST_TRES, Kind.LEAST_FACTOR, Kind.NODE_TRES))
 """Limits that who asks for less may break."""
-Looks = tuple[Seat, int, int, int | None, Seconds | None, bool]
+Looks = tuple[Seat, int, int, int, int | None, Seconds | None, bool]
 
 
 class Simple:
@@ -58,7 +59,7 @@ class Simple:
         if upwards is None:
             kinds = {listed.kind for listed in self._listing.of(seat, job.user)}
             upwards = self._upwards[seat] = kinds.isdisjoint(_NOT_UPWARDS)
-        return _new(Box, (seat, job.size, spec.cpus, limit)) if upwards else None
+        return _new(Box, (seat, most_nodes(job), spec.cpus, limit)) if upwards else None
 
     def looks(self, job: Job) -> Looks | None:
         """Return all that is looked at in a simple job; None: it is not simple."""
@@ -76,6 +77,7 @@ class Simple:
         return (
             self._counts.seat(job),
             job.size,
+            most_nodes(job),
             spec.cpus,
             spec.memory_mb_per_node,
             job.time_limit,

@@ -9,6 +9,7 @@ from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.limits.answers import full
 from makeway_slurm.limits.asked import Listed
 from makeway_slurm.limits.lifting import Lifting
+from makeway_slurm.limits.node_cap import most_nodes
 
 
 def held(listed: Listed, job: Job, wanted: int, view: ClusterView, lifting: Lifting) -> Blocked | None:
@@ -20,7 +21,11 @@ def held(listed: Listed, job: Job, wanted: int, view: ClusterView, lifting: Lift
     if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
         wanted = (job.required & ~count.nodes).bit_count()
     if not wanted or have + wanted <= rule.most:
-        return None
+        if rule.name != NODE or job.required or have + most_nodes(job) <= rule.most:
+            return None
+        # It may get more nodes than it needs at least: once they are chosen, they have to keep to the limit.
+        soft = attrs.evolve(full(rule, wanted, have), at_submission=False)
+        return attrs.evolve(soft, counted=((count.nodes, rule.most - have),))
     blocked = full(rule, wanted, have)
     if rule.name == NODE and not job.required and have <= rule.most and job.size <= rule.most:
         return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),))
