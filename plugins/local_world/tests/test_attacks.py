@@ -347,7 +347,7 @@ def test_limits_are_never_raised(system: Site, home: Path) -> None:
     import resource
 
     most = 2**40
-    names = [name.removeprefix("RLIMIT_") for name in dir(resource) if name.startswith("RLIMIT_")]
+    names = ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
     text = (
         "import resource, json; print(json.dumps({n: resource.getrlimit(getattr(resource, 'RLIMIT_' + n)) "
         "for n in " + repr(names) + "}))"
@@ -359,6 +359,20 @@ def test_limits_are_never_raised(system: Site, home: Path) -> None:
     for name in names:
         hard = resource.prlimit(system.processes[0].pid, getattr(resource, f"RLIMIT_{name}"))[1]
         assert hard == -1 or -1 < found[name][1] <= hard, name
+
+
+def test_a_job_that_stops_itself_keeps_its_cpus(system: Site, home: Path) -> None:
+    """Nobody starts on them meanwhile, and whoever looks sees why it does not go on."""
+    job = submit(system, home, "sleep", "600", tasks=8)
+    runs(system, job)
+    order = {"verb": "signal", "value": "STOP", "jobs": [job]}
+    assert of(system, ANN, "post", "/v1/commands", order)["done"] == [job]
+    system.until(lambda: "stopped by a signal" in system.jobs()[job]["reason"])
+    other = submit(system, home, "true", uid=BEN, output="/dev/null", cwd="/")
+    time.sleep(0.5)
+    assert (system.state_of(job), system.state_of(other)) == ("RUNNING", "PENDING")
+    of(system, ANN, "post", "/v1/commands", {**order, "value": "CONT"})
+    system.until(lambda: "stopped" not in system.jobs()[job]["reason"])
 
 
 def test_the_least_oom_score_is_roots(system: Site, home: Path) -> None:

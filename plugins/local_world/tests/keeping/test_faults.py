@@ -272,15 +272,24 @@ def test_a_job_that_nobody_submitted(rig: Any) -> None:
 
 # -------------------------------------------------------------------------------- what others do
 def test_stopped_and_continued_by_its_user(rig: Any) -> None:
-    """The engine hears of both."""
+    """It keeps its CPUs, as a STOPPED job does in Slurm (squeue(1), JOB STATE CODES); nobody starts beside it."""
     rig.submit("1", "sleep", "1000")
     rig.until_runs("1")
     leader = proc.children(rig.keeper("1"))[0]
-    os.kill(leader, signal.SIGSTOP)
-    rig.until(j1="SUSPENDED")
-    os.kill(leader, signal.SIGCONT)
-    rig.until(j1="RUNNING")
-    assert [each["state"] for each in rig.notes("noticed", "1")] == ["SUSPENDED", "RUNNING"]
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        os.kill(leader, number)
+        stopped = number == signal.SIGSTOP
+        rig.turn(lambda stopped=stopped: rig.world.stopped_by_a_signal("1") == stopped)
+        assert rig.state("1") == "RUNNING"
+    rig.live.feed(Command("signal", "1", None, "STOP"))
+    rig.turn(lambda: rig.world.stopped_by_a_signal("1"))
+    rig.submit("2", "true")
+    for _ in range(20):
+        rig.live.turn(0.01)
+    assert (rig.state("1"), rig.state("2")) == ("RUNNING", "PENDING")
+    assert not rig.notes("noticed", "1")
+    rig.live.feed(Command("signal", "1", None, "CONT"))
+    rig.turn(lambda: not rig.world.stopped_by_a_signal("1"))
 
 
 def test_a_victim_continued_by_its_owner(rig: Any) -> None:
@@ -558,6 +567,7 @@ def _only_kills(case: Case, number: int) -> None:
 def test_a_stopped_keeper_and_the_time_limit(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit holds all the same, also where the keeper never said that its job runs."""
     monkeypatch.setattr(verbs, "ANSWER", 0.2)
+    monkeypatch.setattr(verbs, "START_LIMIT", 1.0)
     monkeypatch.setattr(Case, "signal_keeper", _only_kills)
     rig.settings |= {"on_end_limit": 0.1}
     rig.submit("1", "sleep", "1000", spec={"time_limit": 1.0})

@@ -31,6 +31,7 @@ from makeway_local_world.processes.ends import end_of
 from makeway_local_world.requests import AFTER, Request, parse_after
 
 T = TypeVar("T")
+STOPPED = "stopped by a signal; it keeps its CPUs"
 PATIENCE = 1.0
 """Seconds for which a look at the queue waits for the engine; then it shows what was there before."""
 
@@ -133,6 +134,8 @@ class Service:
         jobs = Shown(live.engine, self.displacers, zero, now, live.unwritten, after=AFTER).jobs()
         for job in jobs:
             why = self.waiting.why(job["id"])
+            if why is None and job["state"] == "RUNNING" and self.warded.stopped_by_a_signal(job["id"]):
+                why = STOPPED
             if why is not None:
                 job["reason"] = why
         self._shown, self._shown_at = jobs, time.time()

@@ -256,6 +256,7 @@ class Hand:
             return
         case.line.setblocking(False)
         self.watch(case)
+        self.verbs.watch_start(case)
 
     def watch(self, case: Case) -> None:
         self._memory.begin()
@@ -338,14 +339,14 @@ class Hand:
         self.orders.settle(action.serial, ok=True)
 
     def _notice(self, case: Case, state: str) -> None:
-        """Somebody else stopped or continued the job."""
-        if state == "stopped":
-            case.stopped_by_others = True
-            self.tell(news.Seen(case.key, JobState.SUSPENDED, "a signal of somebody else's"))
+        """Somebody else stopped or continued the job.
+
+        One that was stopped by a signal keeps its CPUs, as in Slurm: only the daemon suspends.
+        """
+        by_itself, case.stopped_by_others = case.stopped_by_others, state == "stopped"
+        if case.stopped_by_others or by_itself:
             return
-        if not case.stopped_by_others:
-            case.continued_by_others += 1
-        case.stopped_by_others = False
+        case.continued_by_others += 1
         case.state = "running"
         if case.continued_by_others > _PATIENCE and case.requeueable and not case.killed:
             self.verbs.send_back(case, "its user continued it again while others run in its place")

@@ -51,7 +51,7 @@ class Lost(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Somebody else stopped or continued it."""
+    """Somebody else continued what stood still by the daemon's word."""
 
     key: Key
     state: JobState

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from makeway.model import JobState, SuspendedBy
+from makeway.model import SuspendedBy
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
 from makeway_local_world.keeping import proc
 from makeway_local_world.keeping.cgroups import Cgroup
@@ -18,6 +18,8 @@ from makeway_local_world.processes.machine import memory_available
 
 ANSWER = 5.0
 """Seconds that a keeper has beyond what it was asked for; then it is continued, and after as many again killed."""
+START_LIMIT = 60.0
+"""Seconds that a start may take; orders about the job wait for it."""
 _GO_ON = 2.0
 """Seconds that a keeper may take to continue a tree."""
 _PAUSE = 0.001
@@ -37,6 +39,11 @@ class Verbs:
         case.asked[serial] = action
         case.ask(do, id=serial, **what)
         self._watch(case, within, lambda: serial in case.asked)
+
+    def watch_start(self, case: Case) -> None:
+        """See that a start comes to something: its owner may stop its keeper, or have it open what never opens."""
+        tries = case.tries
+        self._watch(case, START_LIMIT, lambda: case.start is not None and case.tries == tries)
 
     def _watch(self, case: Case, within: float, waits: Callable[[], bool]) -> None:
         """Do as root what a keeper does not do in time: its owner, whose rights it has, may stop it.
@@ -241,14 +248,8 @@ class Verbs:
         """Compare how a job stands with what was asked for; others may have a hand in it."""
         if self._hand.orders.under_way(case.key[0]) is not None or case.killed:
             return
-        if (
-            case.state == "running"
-            and told["stopped"]
-            and told["state"] == "running"
-            and not case.stopped_by_others
-        ):
-            case.stopped_by_others = True
-            self._hand.tell(news.Seen(case.key, JobState.SUSPENDED, "found stopped"))
+        if case.state == "running" and told["state"] == "running":
+            case.stopped_by_others = bool(told["stopped"])
 
 
 def _rests_on(action: Action, serial: int) -> bool:

@@ -302,6 +302,12 @@ class LocalWorld:
             for key, case in list(self._hand.cases.items())
         }
 
+    def stopped_by_a_signal(self, job_id: str) -> bool:
+        """Whether a job runs for the engine, and was stopped by a signal all the same."""
+        told = self._told.get(job_id)
+        case = self._hand.cases.get((job_id, told.incarnation)) if told is not None else None
+        return case is not None and case.stopped_by_others and case.state == "running"
+
     def close(self) -> None:
         """Let go; jobs go on."""
         self._hand.close()
