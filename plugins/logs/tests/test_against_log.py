@@ -139,7 +139,123 @@ def test_compared_runs_are_each_held_against_it(run: Run, files: tuple[Path, Pat
     done = run("replay", *files, "--against-log", "--allow-unusable", "--compare", "scheduler.type=builtin")
     assert done.status == 0, done.err
     assert done.out.count("how far it can be trusted here") == 2
-    assert "scheduler.type=builtin:" in done.out
+    assert "B: scheduler.type=builtin" in done.out
+
+
+def test_runs_are_held_against_runs(run: Run, tmp_path: Path) -> None:
+    """Job low runs 100 of its 600 s, makes way for 200 s and runs again; in the log it made way twice.
+
+    Log: waits of 0, 50 and 250 s; 100 s and 40 s lost on 4 CPUs. Replay: it makes way at 100 s, waits 200 s, and
+    loses 100 s on 4 CPUs. The second runs alone are compared; the third has no match.
+    """
+    config = tmp_path / "site.toml"
+    config.write_text(
+        """
+[[node]]
+name = "n1"
+cpus = 4
+[[partition]]
+name = "low"
+[[partition]]
+name = "high"
+priority_tier = 2
+[policy]
+preempt = "preempt/partition_prio"
+preempt_mode = ["requeue"]
+[[job]]
+id = 1
+user = "ann"
+partition = "low"
+run_time = 600
+tasks = 4
+[job.attributes]
+wait = 0
+state = "COMPLETED"
+restarts = 2
+[[job.attributes.run_list]]
+wait = 0
+ran = 100
+state = "PREEMPTED"
+[[job.attributes.run_list]]
+wait = 50
+ran = 40
+state = "PREEMPTED"
+[[job.attributes.run_list]]
+wait = 250
+ran = 600
+state = "COMPLETED"
+[[job]]
+id = 2
+user = "ben"
+partition = "high"
+submit = 100
+run_time = 200
+tasks = 4
+[job.attributes]
+wait = 0
+state = "COMPLETED"
+restarts = 0
+"""
+    )
+    out = tmp_path / "out.json"
+    done = run("replay", config, "--against-log", "--json", out)
+    assert done.status == 0, done.err
+    found = json.loads(out.read_text())["against_log"]
+    assert found["counts"]["by_user"]["ann"] == {
+        "jobs": 1,
+        "requeues": {"recorded": 2, "replayed": 1},
+        "preemptions": {"recorded": 2, "replayed": 1},
+        "core_seconds_lost": {"recorded": 560.0, "replayed": 400.0},
+    }
+    assert found["counts"]["by_partition"]["high"]["requeues"] == {"recorded": 0, "replayed": 0}
+    assert found["all"]["starts_within"]["1_min"] == 1.0
+    assert found["later_runs"] == {"compared": 1, "mean_wait": {"recorded": 50.0, "replayed": 200.0}}
+    assert (
+        "requeues: 1 here, 2 in the log, so a forecast for another policy is too low, too; "
+        "only differences of more than 50% say anything"
+    ) in done.out
+    assert "runs after a requeue: 1 compared, mean wait 50 s in the log, 0:03:20 here" in done.out
+
+
+def test_the_last_start_is_held_against_the_last(run: Run, tmp_path: Path) -> None:
+    """A log without the runs says that job 1 was requeued once and last started 300 s after its submission: so here."""
+    config = tmp_path / "site.toml"
+    config.write_text(
+        """
+[[node]]
+name = "n1"
+cpus = 4
+[[partition]]
+name = "low"
+[[partition]]
+name = "high"
+priority_tier = 2
+[policy]
+preempt = "preempt/partition_prio"
+preempt_mode = ["requeue"]
+[[job]]
+id = 1
+partition = "low"
+run_time = 600
+attributes = { wait = 300, state = "COMPLETED", restarts = 1 }
+[[job]]
+id = 2
+partition = "high"
+submit = 100
+run_time = 200
+attributes = { wait = 0, state = "COMPLETED", restarts = 0 }
+"""
+    )
+    out = tmp_path / "out.json"
+    done = run("replay", config, "--against-log", "--json", out)
+    assert done.status == 0, done.err
+    found = json.loads(out.read_text())["against_log"]
+    assert found["by_partition"]["low"]["mean_wait"] == {"recorded": 300.0, "replayed": 300.0}
+    assert found["counts"]["all"]["core_seconds_lost"]["recorded"] is None
+    assert (
+        "core-hours lost: the log does not say how many; sacct -D has a row for each run of a job" in done.out
+    )
+    assert "requeues: 1 here, 1 in the log; a forecast for another policy can be taken as it is" in done.out
 
 
 def test_a_workload_without_history(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import attrs
 
 from makeway.metrics import tidy
 from makeway.model import Seconds
-from makeway_logs.against.row import Row
+from makeway_logs.against.row import Count, Row
 
 DAY: Seconds = 86400.0
 WINDOW = 14
@@ -21,6 +22,11 @@ GROUPS: Mapping[str, Callable[[Row], str]] = {
     "partition": lambda row: row.partition,
     "qos": lambda row: row.qos,
     "account": lambda row: row.account,
+    "user": lambda row: row.user,
+}
+COUNTED: Mapping[str, Callable[[Count], str]] = {
+    "partition": lambda count: count.partition,
+    "user": lambda count: count.user,
 }
 
 
@@ -106,6 +112,68 @@ def by_group(rows: Sequence[Row], group: str) -> dict[str, Figures]:
 
 
 @attrs.frozen(kw_only=True)
+class Counts:
+    """How often jobs had to go, and what that cost, in the log and in the replay; None: the log does not say of all."""
+
+    jobs: int
+    requeues: tuple[int | None, int]
+    preemptions: tuple[int | None, int]
+    lost: tuple[float | None, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in values that JSON has."""
+        return {
+            "jobs": self.jobs,
+            "requeues": dict(zip(_BOTH, self.requeues, strict=True)),
+            "preemptions": dict(zip(_BOTH, self.preemptions, strict=True)),
+            "core_seconds_lost": {
+                name: None if value is None else tidy(value)
+                for name, value in zip(_BOTH, self.lost, strict=True)
+            },
+        }
+
+
+_BOTH = ("recorded", "replayed")
+
+
+def counts_of(counts: Sequence[Count]) -> Counts:
+    """Add up some jobs."""
+
+    def known(values: Iterable[float | None]) -> Any:
+        listed = list(values)
+        return None if None in listed else sum(each for each in listed if each is not None)
+
+    return Counts(
+        jobs=len(counts),
+        requeues=(known(each.requeues[0] for each in counts), sum(each.requeues[1] for each in counts)),
+        preemptions=(
+            known(each.preemptions[0] for each in counts),
+            sum(each.preemptions[1] for each in counts),
+        ),
+        lost=(known(each.lost[0] for each in counts), math.fsum(each.lost[1] for each in counts)),
+    )
+
+
+def counts_by(counts: Sequence[Count], group: str) -> dict[str, Counts]:
+    """Return the counts of each partition or user, by name."""
+    of = COUNTED[group]
+    ordered = sorted(counts, key=of)
+    return {name: counts_of(list(mine)) for name, mine in itertools.groupby(ordered, key=of)}
+
+
+def later_runs(rows: Iterable[Row]) -> tuple[int, Seconds, Seconds] | None:
+    """Return how many runs after requeues can be compared, and their mean waits; None: there is none."""
+    pairs = [pair for row in rows for pair in row.later]
+    if not pairs:
+        return None
+    return (
+        len(pairs),
+        statistics.fmean(one for one, _ in pairs),
+        statistics.fmean(other for _, other in pairs),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class Agreement:
     """How many of some pairs are alike."""
 
@@ -151,7 +219,7 @@ def plain(reason: str) -> str:
     return reason.replace(" ", "_").lower()
 
 
-def as_dict(rows: Sequence[Row]) -> dict[str, Any]:
+def as_dict(rows: Sequence[Row], counts: Sequence[Count]) -> dict[str, Any]:
     """Return all figures in values that JSON has."""
     found: dict[str, Any] = {"jobs_compared": len(rows)}
     if rows:
@@ -159,9 +227,34 @@ def as_dict(rows: Sequence[Row]) -> dict[str, Any]:
         for group in GROUPS:
             named = by_group(rows, group)
             found[f"by_{group}"] = {name: each.as_dict() for name, each in named.items()}
+    if counts:
+        found["counts"] = {
+            "all": counts_of(counts).as_dict(),
+            **{
+                f"by_{group}": {name: each.as_dict() for name, each in counts_by(counts, group).items()}
+                for group in COUNTED
+            },
+        }
+    later = later_runs(rows)
+    if later is not None:
+        number, recorded, replayed = later
+        means = {"recorded": tidy(recorded), "replayed": tidy(replayed)}
+        found["later_runs"] = {"compared": number, "mean_wait": means}
     for name, agreement in (("priority", priorities(rows)), ("reason", reasons(rows))):
         found[name] = None if agreement is None else agreement.as_dict()
     return found
 
 
-__all__ = ["Figures", "as_dict", "by_group", "figures_of", "moving_error", "priorities", "reasons"]
+__all__ = [
+    "Counts",
+    "Figures",
+    "as_dict",
+    "by_group",
+    "counts_by",
+    "counts_of",
+    "figures_of",
+    "later_runs",
+    "moving_error",
+    "priorities",
+    "reasons",
+]

@@ -8,14 +8,16 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from makeway.history import History, Preemption
+from makeway.history import History, Interval, Preemption
+from makeway.model import JobState, Seconds
 from makeway.record import Recorder
 from makeway_app.report import Column
 from makeway_logs.against import figures, telling
-from makeway_logs.against.row import Row
+from makeway_logs.against.row import Count, Row
 
 BY_HAND = frozenset(("jobhelduser", "jobheldadmin", "dependency", "begintime"))
 """Reasons that a log mostly does not explain: people held the job, or it waited for another one."""
+_PREEMPTED = "PREEMPTED"
 _NO_REASON = ("", "none", "unknown")
 
 
@@ -26,6 +28,7 @@ class AgainstLog:
         self.inner: Any = None
         """The archive that is told as well; None: there is none."""
         self.rows: list[Row] = []
+        self.counts: list[Count] = []
         self.missing: Counter[str] = Counter()
         """What could not be compared, or explains a difference -> jobs."""
 
@@ -45,6 +48,9 @@ class AgainstLog:
         """Compare one job."""
         spec, said = history.job.spec, history.job.spec.attributes
         wait = said.get("wait")
+        partition = spec.partitions[0] if spec.partitions else history.job.partition.name
+        if spec.submit_at >= 0 and ("state" in said or "restarts" in said):
+            self.counts.append(_count(history, partition))
         if spec.submit_at < 0:
             self.missing["it ran or waited when the replay began"] += 1
             return
@@ -55,10 +61,12 @@ class AgainstLog:
             self.missing["it never started in the replay"] += 1
             return
         self._note_causes(history, said)
-        replayed = history.first_start - spec.submit_at
+        starts = _starts(history)
+        once = not _restarts(said) or said.get("run_list")
+        replayed = (history.first_start if once or not starts else starts[-1][1]) - spec.submit_at
         self.rows.append(
             Row(
-                partition=spec.partitions[0] if spec.partitions else history.job.partition.name,
+                partition=partition,
                 qos=history.job.qos.name if history.job.qos is not None else "",
                 account=history.job.account or "",
                 submit=spec.submit_at,
@@ -66,12 +74,13 @@ class AgainstLog:
                 replayed=replayed,
                 priorities=_priorities(history, said),
                 reasons=_reasons(history, said),
+                user=history.job.user,
+                later=_later(history, said),
             )
         )
 
     def _note_causes(self, history: History, said: Mapping[str, Any]) -> None:
-        restarts = str(said.get("restarts", ""))
-        if restarts.isdigit() and int(restarts):
+        if _restarts(said) and not said.get("run_list"):
             self.missing[telling.REQUEUED] += 1
         if str(said.get("reason", "")).replace("_", "").lower() in BY_HAND:
             self.missing[telling.BY_HAND] += 1
@@ -86,7 +95,7 @@ class AgainstLog:
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison in values that JSON has."""
         return {
-            **figures.as_dict(self.rows),
+            **figures.as_dict(self.rows, self.counts),
             "left_out": dict(sorted(self.missing.items())),
         }
 
@@ -95,7 +104,64 @@ class AgainstLog:
 
         :param matters: what decides at the site and not in a replay, a sentence each.
         """
-        yield from telling.tables(self.rows, self.missing, column, matters)
+        yield from telling.tables(self.rows, self.counts, self.missing, column, matters)
+
+
+# ------------------------------------------------------------------------------- runs of a job
+def _starts(history: History) -> list[tuple[Seconds, Seconds]]:
+    """Return since when a job waited for each of its runs in the replay, and when that began."""
+    found: dict[int, tuple[Seconds, Seconds]] = {}
+    since = history.job.spec.submit_at
+    for state, start, end, _, restart in _intervals(history):
+        if state is JobState.RUNNING and restart not in found:
+            found[restart] = since, start
+        if state is not JobState.PENDING:
+            since = end
+    return list(found.values())
+
+
+def _intervals(history: History) -> list[Interval]:
+    """Return the intervals of a job, the one that is not over among them."""
+    if history.final_state is not None:
+        return history.intervals
+    return [*history.intervals, (history.state, history.since, history.since, None, history.job.restarts)]
+
+
+def _restarts(said: Mapping[str, Any]) -> int | None:
+    """Return how often the log says a job was requeued; None: it does not say."""
+    text = str(said.get("restarts", ""))
+    told = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+    runs = said.get("run_list")
+    return max(told or 0, len(runs) - 1) if runs else told
+
+
+def _later(history: History, said: Mapping[str, Any]) -> tuple[tuple[Seconds, Seconds], ...]:
+    recorded = [run["wait"] for run in said.get("run_list", ())[1:]]
+    replayed = [start - since for since, start in _starts(history)[1:]]
+    return tuple(zip(recorded, replayed, strict=False))
+
+
+def _count(history: History, partition: str) -> Count:
+    said = history.job.spec.attributes
+    runs: Sequence[Mapping[str, Any]] = said.get("run_list", ())
+    restarts = _restarts(said)
+    ended = said.get("state") == _PREEMPTED
+    preempted: int | None = None
+    lost: float | None = None
+    if runs:
+        preempted = sum(run["state"] == _PREEMPTED for run in runs)
+        over = runs if ended else runs[:-1]
+        lost = sum(run["ran"] for run in over) * float(history.job.spec.cpus)
+    elif not restarts:
+        preempted = int(ended)
+        lost = (history.job.spec.run_time or 0.0) * history.job.spec.cpus if ended else 0.0
+    return Count(
+        partition=partition,
+        user=history.job.user,
+        requeues=(restarts, history.job.restarts),
+        preemptions=(preempted, history.preempted),
+        lost=(lost, history.lost),
+    )
 
 
 def _priorities(history: History, said: Mapping[str, Any]) -> tuple[int, int] | None:

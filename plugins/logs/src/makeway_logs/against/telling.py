@@ -8,22 +8,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway_app.report import Column, clock, count, table
+from makeway_app.report import Column, clock, count, hours, table
 from makeway_logs.against import figures
-from makeway_logs.against.row import Row
+from makeway_logs.against.row import Count, Row
 
-REQUEUED = "it was requeued: the log shows its last start only"
+REQUEUED = "it was requeued: the log shows its last start only, which is held against the replay's last"
 BY_HAND = "it was held, depended on another job, or had a later begin time"
 _GOOD, _FAIR = 0.10, 0.25
 _FEW = 100
 """Jobs below which no figure says much."""
+_BOTH = ("log", "replay")
 _SHOWN = 12
 """Groups shown of each kind; `--json` has all."""
 _YARDSTICK = "the best published replay of a machine is 7.3% off, over four months"
 
 
 def tables(
-    rows: Sequence[Row], missing: Counter[str], column: Column, matters: Sequence[str]
+    rows: Sequence[Row],
+    counts: Sequence[Count],
+    missing: Counter[str],
+    column: Column,
+    matters: Sequence[str],
 ) -> Iterator[RenderableType]:
     """Yield the comparison."""
     yield Text(f"against the log: {count(len(rows), 'job')} compared")
@@ -34,7 +39,13 @@ def tables(
         named = figures.by_group(rows, group)
         if group == "partition" or len(named) > 1:
             yield _waits(group, named, figures.figures_of(rows))
-    yield Text("\n".join(["how far it can be trusted here", *(f"  {text}" for text in verdicts(rows))]))
+    whole = figures.counts_of(counts)
+    for group in figures.COUNTED if _tells(whole) else ():
+        by = figures.counts_by(counts, group)
+        if group == "partition" or len(by) > 1:
+            yield _counts(group, by, whole)
+    told = [*verdicts(rows), *forecasts(whole, rows)]
+    yield Text("\n".join(["how far it can be trusted here", *(f"  {text}" for text in told)]))
     causes = [*_left_out(missing), *_known(rows, missing, column, matters)]
     if causes:
         yield Text("\n".join(["known causes of differences", *(f"  {text}" for text in causes)]))
@@ -58,6 +69,64 @@ def _waits(group: str, named: Mapping[str, figures.Figures], all_of_them: figure
     if len(largest) > _SHOWN:
         shown.add_row(f"{len(largest) - _SHOWN:,} more in --json")
     return shown
+
+
+def _tells(counts: figures.Counts) -> bool:
+    """Whether anybody had to go in the log or in the replay."""
+    return any(counts.requeues) or any(counts.preemptions)
+
+
+def _counts(group: str, named: Mapping[str, figures.Counts], all_of_them: figures.Counts) -> RenderableType:
+    pairs = [f"{what}; {whose}" for what in ("requeues", "preemptions", "core-hours lost") for whose in _BOTH]
+    shown = table(group, "jobs", *pairs)
+    busiest = sorted(
+        named.items(), key=lambda each: (-max(each[1].requeues[0] or 0, each[1].requeues[1]), each[0])
+    )
+    for name, each in [*busiest[:_SHOWN], *([("(all)", all_of_them)] if group == "partition" else [])]:
+        numbers = (*each.requeues, *each.preemptions)
+        lost = ("?" if value is None else hours(value) for value in each.lost)
+        shown.add_row(
+            name or "(none)",
+            f"{each.jobs:,}",
+            *("?" if number is None else f"{number:,}" for number in numbers),
+            *lost,
+        )
+    if len(busiest) > _SHOWN:
+        shown.add_row(f"{len(busiest) - _SHOWN:,} more in --json")
+    return shown
+
+
+def forecasts(counts: figures.Counts, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what the counts mean for forecasts of preemptions, requeues and lost hours."""
+    for what, recorded, replayed in (
+        ("requeues", *counts.requeues),
+        ("preemptions", *counts.preemptions),
+        ("core-hours lost", *counts.lost),
+    ):
+        show = hours if what == "core-hours lost" else lambda number: f"{number:,.0f}"
+        if recorded is None:
+            if replayed:
+                yield f"{what}: the log does not say how many; sacct -D has a row for each run of a job"
+        elif recorded:
+            off = abs(replayed - recorded) / recorded
+            than = f"{show(replayed)} here, {show(recorded)} in the log"
+            if off <= _GOOD:
+                yield f"{what}: {than}; a forecast for another policy can be taken as it is"
+            else:
+                side = "too low" if replayed < recorded else "too high"
+                yield (
+                    f"{what}: {than}, so a forecast for another policy is {side}, too; "
+                    f"only differences of more than {off:.0%} say anything"
+                )
+        elif replayed and what == "requeues":
+            yield f"requeues: {show(replayed)} here, none in the log; a forecast for another policy is too high, too"
+    later = figures.later_runs(rows)
+    if later is not None:
+        number, recorded_wait, replayed_wait = later
+        yield (
+            f"runs after a requeue: {number:,} compared, mean wait {clock(recorded_wait)} in the log, "
+            f"{clock(replayed_wait)} here"
+        )
 
 
 def verdicts(rows: Sequence[Row]) -> Iterator[str]:
@@ -111,4 +180,4 @@ def _known(
     yield from matters
 
 
-__all__ = ["BY_HAND", "REQUEUED", "tables", "verdicts"]
+__all__ = ["BY_HAND", "REQUEUED", "forecasts", "tables", "verdicts"]
