@@ -51,7 +51,9 @@ def _printed(runs: int, width: int) -> list[str]:
         (("core-hours lost",), [f"{at:,}.5" for at in range(1000, 1000 + runs)]),
     ]
     stream = io.StringIO()
-    Console(file=stream, width=width).print(Beside(("",), [short_name(at) for at in range(runs)], rows), crop=False)
+    Console(file=stream, width=width).print(
+        Beside(("",), [short_name(at) for at in range(runs)], rows), crop=False
+    )
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 

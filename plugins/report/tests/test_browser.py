@@ -121,13 +121,30 @@ def test_tables_add_up(page: Page, kth: Path) -> None:
     assert rows(page, "matrix") == [["low", "3,065", "3,065"]]
 
 
-def test_figures_need_no_colours(page: Page, kth: Path) -> None:
-    """A row per run; differences have a sign and a word."""
+def test_figures_are_rows_and_runs_are_columns(page: Page, kth: Path) -> None:
+    """Differences have a sign and no verdict: two runs give no interval."""
     page.open(kth)
-    requeue, suspend = rows(page, "figures")
-    assert requeue[:2] == ["requeue", "1:09:09"]
-    assert suspend[1].split("\n") == ["0:56:41", "\N{MINUS SIGN}0:12:28, better"]
-    assert suspend[5].endswith("worse")
+    shown = {cells[0]: cells[1:] for cells in rows(page, "figures")}
+    assert shown["mean wait"] == ["1:09:09", "0:56:41\n\N{MINUS SIGN}0:12:28"]
+    assert "better" not in page.text("figures")
+    assert page.run("return document.querySelectorAll('.better, .worse').length") == 0
+    assert page.text("runslist").startswith("A\nrequeue preempt/partition_prio with requeue")
+
+
+@pytest.mark.parametrize("width", [400, 1360])
+def test_the_figures_fit_the_window(page: Page, kth: Path, width: int) -> None:
+    """Of a phone as well: preemptions and hours lost are in view."""
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    try:
+        page.open(kth)
+        table = page.run("return document.getElementById('figures').getBoundingClientRect().toJSON()")
+        assert table["right"] <= width
+        assert page.run("return document.documentElement.scrollWidth") <= width
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_whose_wait_changed_most(page: Page, kth: Path, folder: Path) -> None:

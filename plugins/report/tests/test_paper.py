@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -140,3 +141,19 @@ def test_a_policy_that_names_no_cpus_loses_what_the_job_asked_for() -> None:
         (60.0, 600.0, LOST),
         (2400.0, 6000.0, STATES.index("RUNNING")),
     ]
+
+
+def test_numbers_of_a_matrix_can_be_read() -> None:
+    """White on dark brown and black on pale orange: at least 4.5 to 1 on every colour of the map."""
+    matplotlib = pytest.importorskip("matplotlib", reason="the extra figures is not installed")
+    from makeway_report.paper import _readable
+
+    def luminance(colour: Any) -> float:
+        parts = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in colour[:3]]
+        return float(0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2])
+
+    colours = matplotlib.colormaps["Oranges"]
+    assert (_readable(colours(0.0)), _readable(colours(1.0))) == ("black", "white")
+    for at in range(256):
+        back, text = luminance(colours(at)), 1.0 if _readable(colours(at)) == "white" else 0.0
+        assert (max(back, text) + 0.05) / (min(back, text) + 0.05) >= 4.5

@@ -215,7 +215,8 @@ class Beside:
 
 
 def _figures(columns: Sequence[Column]) -> RenderableType:
-    rows = [dict(_figures_of(column.figures)) for column in columns]
+    again = any(column.figures["core_seconds_to_submit_again"] for column in columns)
+    rows = [dict(_figures_of(column.figures, again=again)) for column in columns]
     names = dict.fromkeys(name for row in rows for name in row)
     if len(columns) > 1:
         return Beside(
@@ -228,7 +229,7 @@ def _figures(columns: Sequence[Column]) -> RenderableType:
     return shown
 
 
-def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _figures_of(figures: Mapping[str, Any], *, again: bool = False) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{figures['jobs']:,}"
     for name in ("mean_wait", "median_wait", "max_wait"):
         yield name.replace("_", " "), clock(figures[name])
@@ -240,7 +241,7 @@ def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "jobs preempted", f"{figures['jobs_preempted']:,}"
     yield "ended by preemption", f"{figures['jobs_ended_by_preemption']:,}"
     yield "core-hours lost", f"{figures['core_seconds_lost'] / 3600:,.1f}"
-    if figures["core_seconds_to_submit_again"]:
+    if again or figures["core_seconds_to_submit_again"]:
         yield "to submit again", f"{figures['core_seconds_to_submit_again'] / 3600:,.1f}"
     yield "jobs unfinished", f"{figures['jobs_unfinished']:,}"
     yield "rows unusable", f"{figures['rows_unusable']:,}"

@@ -1,4 +1,8 @@
-"""Make the table of figures: a row per run, with differences to the first in signs and words."""
+"""Make the table of figures: a row per figure, a column per run, with differences to the first in signs.
+
+A difference of two runs is one draw of a lottery: nobody knows its interval, so that nothing here calls it better or
+worse.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,11 @@ Show = Callable[[float], str]
 
 @attrs.frozen
 class Figure:
-    """A column of the table."""
+    """A row of the table."""
 
     name: str
     key: str
     show: Show
-    lower_is_better: bool | None
-    """None: neither is."""
     always: bool = True
     """Whether every run has it."""
 
@@ -32,8 +34,6 @@ class Cell:
     value: str
     change: str = ""
     """Signed difference to the first run; empty: there is none."""
-    verdict: str = ""
-    """better or worse; empty: neither."""
 
 
 def _hours(seconds: float) -> str:
@@ -41,43 +41,39 @@ def _hours(seconds: float) -> str:
 
 
 FIGURES = (
-    Figure("mean wait", "mean_wait", clock, lower_is_better=True),
-    Figure("median wait", "median_wait", clock, lower_is_better=True),
-    Figure("max wait", "max_wait", clock, lower_is_better=True),
-    Figure("mean bounded slowdown", "mean_bounded_slowdown", lambda x: f"{x:,.2f}", lower_is_better=True),
-    Figure("utilisation", "utilisation", lambda x: f"{x:.1%}", lower_is_better=False),
-    Figure("goodput", "goodput", lambda x: f"{x:.1%}", lower_is_better=False, always=False),
-    Figure("makespan", "makespan", clock, lower_is_better=True),
-    Figure("preemptions", "preemptions", lambda x: f"{x:,.0f}", lower_is_better=True),
-    Figure("jobs preempted", "jobs_preempted", lambda x: f"{x:,.0f}", lower_is_better=True),
+    Figure("mean wait", "mean_wait", clock),
+    Figure("median wait", "median_wait", clock),
+    Figure("max wait", "max_wait", clock),
+    Figure("mean bounded slowdown", "mean_bounded_slowdown", lambda x: f"{x:,.2f}"),
+    Figure("utilisation", "utilisation", lambda x: f"{x:.1%}"),
+    Figure("goodput", "goodput", lambda x: f"{x:.1%}", always=False),
+    Figure("makespan", "makespan", clock),
+    Figure("preemptions", "preemptions", lambda x: f"{x:,.0f}"),
+    Figure("jobs preempted", "jobs_preempted", lambda x: f"{x:,.0f}"),
     Figure(
         "ended by preemption",
         "jobs_ended_by_preemption",
         lambda x: f"{x:,.0f}",
-        lower_is_better=True,
         always=False,
     ),
-    Figure("core-hours lost", "core_seconds_lost", _hours, lower_is_better=True),
-    Figure("jobs unfinished", "jobs_unfinished", lambda x: f"{x:,.0f}", lower_is_better=True),
+    Figure("core-hours lost", "core_seconds_lost", _hours),
+    Figure("jobs unfinished", "jobs_unfinished", lambda x: f"{x:,.0f}"),
 )
-_HIGHER_IS_BETTER = ("finish_time_fairness_jain", "gpu_utilisation", "gpu_allocation")
-OF_GPUS = tuple(
-    Figure(name, key, show, lower_is_better=key not in _HIGHER_IS_BETTER, always=False)
-    for name, key, show in MEASURES
-)
+OF_GPUS = tuple(Figure(name, key, show, always=False) for name, key, show in MEASURES)
 """Further figures, of runs that have them (docs/gpus.md)."""
 
 
-def columns(runs: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """Return the columns of the table: figures that any of the runs has."""
-    return [*FIGURES, *(each for each in OF_GPUS if any(each.key in metrics for metrics in runs))]
+def figures_of(runs: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Return the rows of the table: figures that any of the runs has."""
+    return [each for each in (*FIGURES, *OF_GPUS) if each.always or any(each.key in run for run in runs)]
 
 
-def rows(runs: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
-    """Return a row of cells per run, from their metrics."""
-    first, shown = runs[0], columns(runs)
+def rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Figure, list[Cell]]]:
+    """Return each figure with a cell for each run, from their metrics."""
+    first = runs[0]
     return [
-        [_cell(figure, metrics, first if at else None) for figure in shown] for at, metrics in enumerate(runs)
+        (figure, [_cell(figure, metrics, first if at else None) for at, metrics in enumerate(runs)])
+        for figure in figures_of(runs)
     ]
 
 
@@ -93,5 +89,4 @@ def _cell(figure: Figure, metrics: Mapping[str, Any], first: Mapping[str, Any] |
     if size == figure.show(0):
         return Cell(shown, "same")
     sign = "\N{MINUS SIGN}" if change < 0 else "+"
-    better = figure.lower_is_better is (change < 0)
-    return Cell(shown, f"{sign}{size}", "better" if better else "worse")
+    return Cell(shown, f"{sign}{size}")

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from makeway_app.cli.request import CONFIGURED
+from makeway_app.report import short_name
 from makeway_report import figures
 from makeway_report.changes import compare
 from makeway_report.collect import Collected, collect
@@ -68,8 +69,8 @@ def write_opened(
         runs=[run.about for run in runs],
         blocks=[run.data for run in runs],
         about=_embedded([run.about for run in runs]),
-        figures=figures.columns(metrics),
-        rows=figures.rows(metrics),
+        letters=[short_name(at) for at in range(len(runs))] if len(runs) > 1 else [""],
+        figures=figures.rows(metrics),
         script=script,
         style=style,
         policy=security_policy(script, style),

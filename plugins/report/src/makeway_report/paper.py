@@ -167,7 +167,7 @@ def _matrix(figure: Any, runs: Runs) -> None:
             counts[pair] = counts.get(pair, 0) + 1
         rows, heads = (sorted({pair[at] for pair in counts}) for at in (0, 1))
         values = [[counts.get((row, head), 0) for head in heads] for row in rows] or [[0]]
-        ax.imshow(values, cmap="Oranges", vmin=0)
+        image = ax.imshow(values, cmap="Oranges", vmin=0)
         ax.set_xticks(range(len(heads)), heads, rotation=45, ha="right")
         ax.set_yticks(range(len(rows)), rows)
         ax.set_xlabel("victim")
@@ -175,7 +175,14 @@ def _matrix(figure: Any, runs: Runs) -> None:
         ax.set_title(label if len(runs) > 1 else "", fontsize=8)
         for y, line in enumerate(values):
             for x, value in enumerate(line):
-                ax.text(x, y, f"{value:,}", ha="center", va="center")
+                ax.text(x, y, f"{value:,}", ha="center", va="center", color=_readable(image.to_rgba(value)))
+
+
+def _readable(background: Sequence[float]) -> str:
+    """Return black or white, whichever has more contrast on a colour (WCAG's relative luminance)."""
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in background[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"
 
 
 FIGURES: Mapping[str, Callable[[Any, Runs], None]] = {

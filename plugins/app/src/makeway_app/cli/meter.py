@@ -140,7 +140,8 @@ class Gauge:
     def line(self, elapsed: float) -> str:
         """Return all of it in a line."""
         left = self.left(elapsed)
-        told = (f"at {self.date}", f"{self.jobs} ended ({self.share:.0%})", f"about {left}" if left else "")
+        share = f" ({self.share:.0%})" if self.total else ""
+        told = (f"at {self.date}", f"{self.jobs} ended{share}", f"about {left}" if left else "")
         return f"{self.title}: {', '.join(filter(None, told))}"
 
 

@@ -10,7 +10,7 @@ function changesOf(first, other) {
   const { longer, shorter, same, alone, most } = other.about.changes;
   const left = alone ? `, ${number(alone)} in one run only` : "";
   const made = [
-    element("h3", {}, named(other.label), " against ", named(first.label)),
+    element("h3", {}, `${other.letter}: `, named(other.label), ` against ${first.letter}: `, named(first.label)),
     element("p", {}, `Jobs that wait longer: ${number(longer)}, shorter: ${number(shorter)}, the same: ${number(same)}${left}`),
   ];
   if (!most.length) return made;
@@ -23,7 +23,7 @@ function changesOf(first, other) {
 }
 
 function under(what, run) {
-  const cell = element("th", { scope: "col" }, `${what} under `, named(run.label));
+  const cell = element("th", { scope: "col" }, `${what} under ${run.letter}`);
   if (what === "decided") cell.className = "why";
   return cell;
 }
@@ -35,7 +35,7 @@ function changeRow(each, epoch) {
   const signed = `${change > 0 ? "+" : MINUS}${duration(Math.abs(change))}`;
   const made = row(job === undefined ? element("span", {}, "job ", named(each.job)) : jobLink(run, job), named(each.user),
     duration(each.before), duration(each.after),
-    element("span", { className: change > 0 ? "worse" : "better" }, `${signed}, ${change > 0 ? "longer" : "shorter"}`),
+    `${signed}, ${change > 0 ? "longer" : "shorter"}`,
     instant(each.at, epoch), named(each.first), named(each.second));
   for (const cell of [...made.children].slice(-2)) cell.className = "why";
   return made;

@@ -15,6 +15,13 @@ function chartOptions(width, height, series, more = {}) {
   };
 }
 
+/** The axis of every chart over time: the span in view, with dates. */
+function timeAxis() {
+  const marks = (u) => ticks(u.scales.x.min, u.scales.x.max, u.bbox.width / devicePixelRatio, current().about.epoch);
+  return { size: 24, splits: (u) => marks(u).at,
+    values: (u, splits) => splits.map((at) => tickText(at, marks(u).step, current().about.epoch)) };
+}
+
 // ------------------------------------------------------------------------------- over time
 const charts = {
   made: [],
@@ -26,10 +33,7 @@ const charts = {
   resize(width) {
     for (const chart of this.made) chart.destroy();
     const stroke = (at) => () => (at ? runColour(at) : theme.accent);
-    const time = {
-      size: 4, splits: (u) => ticks(u.scales.x.min, u.scales.x.max, u.bbox.width / devicePixelRatio, current().about.epoch).at,
-      values: (u, splits) => splits.map(() => ""),
-    };
+    const time = timeAxis();
     const others = view.runs.slice(1).map((_, at) => ({ stroke: stroke(at + 1), width: 1.2, dash: DASH }));
     const common = {
       axes: [time, { size: GUTTER, gap: 5 }],
@@ -41,8 +45,8 @@ const charts = {
     const series = (extra) => [{}, { stroke: () => theme.accent, width: 1.6 }, band, band, ...extra, ...others];
     const inner = Math.max(GUTTER + 60, Math.floor(width));
     this.made = [
-      new uPlot(chartOptions(inner, 116, series([]), common), null, byId("cores")),
-      new uPlot(chartOptions(inner, 116, series([{ stroke: () => theme.fg, width: 1.4, dash: [2, 3] }]), common), null, byId("queue")),
+      new uPlot(chartOptions(inner, 132, series([]), common), null, byId("cores")),
+      new uPlot(chartOptions(inner, 132, series([{ stroke: () => theme.fg, width: 1.4, dash: [2, 3] }]), common), null, byId("queue")),
     ];
     this.points = Math.max(50, Math.min(MOST_POINTS, inner - GUTTER));
     drawRunsLegend();
@@ -95,13 +99,13 @@ const charts = {
 
 function drawRunsLegend() {
   const others = view.runs.filter((run) => run !== current());
-  const items = others.map((run, at) => {
-    const line = element("span", { className: "dash", "aria-hidden": "true" });
-    line.style.borderColor = runColour(at + 1);
-    return element("li", {}, line, named(run.label));
+  const items = [current(), ...others].map((run, at) => {
+    const line = element("span", { className: at ? "dash" : "solid", "aria-hidden": "true" });
+    line.style.borderColor = at ? runColour(at) : theme.accent;
+    return element("li", {}, line, `${run.letter}: `, named(run.label));
   });
   byId("runslegend").replaceChildren(...items);
-  byId("runslegend").hidden = !items.length;
+  byId("runslegend").hidden = !others.length;
 }
 
 // --------------------------------------------------------------------------- distributions
@@ -134,7 +138,7 @@ const curves = {
     others.forEach((run, number_) => {
       for (const [at, curve] of (of(run.about) || []).entries()) {
         const same = lines.find((line) => line.name === curve.name && !line.dash);
-        lines.push({ curve, colour: same ? same.colour : OTHERS, name: `${curve.name}, ${run.label}`, dash: number_ ? [2, 3] : DASH });
+        lines.push({ curve, colour: same ? same.colour : OTHERS, name: `${curve.name}, ${run.letter}`, dash: number_ ? [2, 3] : DASH });
       }
     });
     const high = lines.reduce((most, { curve }) => Math.max(most, curve.at[curve.at.length - 1]), 10) * 1.1;
@@ -191,9 +195,13 @@ function rateUnit(end) {
 const rates = {
   chart: null,
 
+  begin() {
+    view.listeners.push(() => this.chart && this.chart.setScale("x", { min: view.from, max: view.to }));
+  },
+
   draw() {
     if (this.chart) this.chart.destroy();
-    const width = Math.floor(byId("rates").clientWidth);
+    const width = Math.max(GUTTER + 60, Math.floor(byId("stage").clientWidth));
     const end = Math.max(...view.runs.map((run) => run.end), 1);
     const [unit, word] = rateUnit(end);
     const units = Math.max(1, Math.ceil(end / unit));
@@ -207,19 +215,17 @@ const rates = {
       y[bins] = y[bins - 1];
       return y;
     });
-    const epoch = current().about.epoch;
     const stepped = uPlot.paths.stepped({ align: 1 });
     const series = [{}, ...order.map((_, at) => ({
       stroke: () => (at ? runColour(at) : theme.arrow), width: at ? 1.2 : 1.6, dash: at ? DASH : undefined,
       fill: at ? undefined : () => `${theme.arrow}30`, paths: stepped, points: { show: false },
     }))];
     this.chart = new uPlot(chartOptions(width, 190, series, {
-      scales: { x: { time: false, range: [0, end] }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
-      axes: [{ size: 26, splits: () => ticks(0, end, width - 46, epoch).at,
-        values: (u, splits) => splits.map((at) => tickText(at, ticks(0, end, width - 46, epoch).step, epoch)) }, { size: 46 }],
+      scales: { x: { time: false, range: () => [view.from, view.to] }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
+      axes: [timeAxis(), { size: GUTTER, gap: 5 }],
       cursor: { show: false },
     }), [x, ...lines], byId("rates"));
     byId("ratesnote").textContent = `preemptions per ${word}` + (step === 1 ? "" : `, mean of ${step} ${word}s each`);
-    if (order.length > 1) byId("ratesnote").textContent += "; other runs dashed";
+    if (order.length > 1) byId("ratesnote").textContent += `; solid: ${current().letter}, other runs dashed`;
   },
 };

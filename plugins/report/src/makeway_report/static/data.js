@@ -63,11 +63,17 @@ function grouped(owners, count) {
   return { of: (owner) => listed.subarray(starts[owner], starts[owner + 1]) };
 }
 
+function letterOf(at) {
+  return (at >= 26 ? letterOf(Math.floor(at / 26) - 1) : "") + String.fromCharCode(65 + (at % 26));
+}
+
 class Run {
   constructor(about, columns, number) {
     this.about = about;
     this.number = number;
     this.label = about.label;
+    /** A, B, C where several runs are on the page, as tables in a terminal have them. */
+    this.letter = letterOf(number);
     this.nodes = columns.nodes;
     this.nodeCpus = columns.nodeCpus;
     this.end = about.end;

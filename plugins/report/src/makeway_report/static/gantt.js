@@ -338,7 +338,7 @@ const gantt = {
 
   caption(run) {
     const { nodes } = chosenNodes();
-    const parts_ = [run.label];
+    const parts_ = [view.runs.length > 1 ? `${run.letter}: ${run.label}` : run.label];
     if (this.drawn === "density") {
       parts_.push(`${number(this.pieces)} pieces of jobs in view, shown as density (mean colour of what ran); zoom in to see each job`);
     } else parts_.push(`${count(this.pieces, "piece")} of jobs in view, each drawn`);

@@ -121,6 +121,7 @@ async function begin() {
   strip.begin();
   charts.begin();
   curves.begin();
+  rates.begin();
   beginKeys();
   listen();
   restore(location.hash.slice(1));
