@@ -70,6 +70,28 @@ class History:
     """Decisions beyond `DECISIONS_KEPT`."""
 
 
+def needed(job: Job, worked: Seconds) -> Seconds:
+    """Return for how long a job has to run: as long as it takes, or up to its limit where that is shorter.
+
+    :param worked: its running that counted; it stands in where nobody knows how long the job takes.
+    """
+    run = job.spec.run_time
+    if run is None:
+        return max(worked, job.ran)
+    limit = job.time_limit
+    return run if limit is None or run < limit else limit
+
+
+def last_run(history: History) -> Seconds:
+    """Return for how long a job ran since it was last requeued."""
+    last = history.job.restarts
+    return sum(
+        end - start
+        for state, start, end, _, restarts in history.intervals
+        if state is JobState.RUNNING and restarts == last
+    )
+
+
 @attrs.frozen
 class Preemption:
     """One victim that had to make way."""

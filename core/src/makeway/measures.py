@@ -32,11 +32,11 @@ class Measures:
     def preempted(self, mode: PreemptMode) -> None:
         """A job was told to make way."""
 
-    def ended(self, job: Job, *, started: bool, worked: Seconds, now: Seconds) -> None:
+    def ended(self, job: Job, *, started: bool, needed: Seconds, now: Seconds) -> None:
         """A job is over.
 
         :param started: whether it ever ran.
-        :param worked: seconds of its running that counted.
+        :param needed: for how many seconds it had to run (`makeway.history.needed`).
         """
 
     def rejected(self, job: Job, now: Seconds) -> None:

@@ -52,7 +52,11 @@ class Metrics:
     jobs: int = 0
     wait_total: Seconds = 0.0
     slowdowns: float = 0.0
+    """Of jobs that ran and ended."""
+    ran: int = 0
+    """How many these are."""
     ended: int = 0
+    """How many ended, whether they ever ran or not."""
     preemptions: int = 0
     jobs_preempted: int = 0
     core_seconds_lost: float = 0.0
@@ -102,7 +106,7 @@ class Metrics:
             "mean_wait": tidy(self.wait_total / len(every)) if every else 0.0,
             "median_wait": tidy(median(every)) if every else 0.0,
             "max_wait": tidy(max(every)) if every else 0.0,
-            "mean_bounded_slowdown": tidy(self.slowdowns / self.ended) if self.ended else 0.0,
+            "mean_bounded_slowdown": tidy(self.slowdowns / self.ran) if self.ran else 0.0,
             "utilisation": tidy(self.core_seconds_used / capacity) if capacity else 0.0,
             "makespan": tidy(makespan),
             "preemptions": self.preemptions,

@@ -21,6 +21,7 @@ from makeway.history import (
     Line,
     Preemption,
     Told,
+    needed,
     submission,
 )
 from makeway.measures import Measures
@@ -246,16 +247,19 @@ class Recorder:
         if history.preempted:
             metrics.jobs_preempted += 1
         run = history.worked
-        asked = needed(job, run)
+        whole = asked = needed(job, run)
         metrics.core_seconds_asked += asked * job.spec.cpus
         if state is JobState.PREEMPTED:
             asked -= self._undone(history, asked)
         if state is JobState.COMPLETED or state is JobState.PREEMPTED:
             metrics.core_seconds_done += asked * job.spec.cpus
-        slow = (now - job.spec.submit_at) / (run if run > _BOUND else _BOUND)
-        metrics.slowdowns += slow if slow > 1.0 else 1.0
+        started = history.first_start is not None
+        if started:
+            slow = (now - job.spec.submit_at) / max(whole, run, _BOUND)
+            metrics.slowdowns += slow if slow > 1.0 else 1.0
+            metrics.ran += 1
         if self._measures:
-            self.measures.ended(job, started=history.first_start is not None, worked=run, now=now)
+            self.measures.ended(job, started=started, needed=max(whole, run), now=now)
         if self._archive is not None:
             self._archive.ended(history, self)
         if not self.keeps:
@@ -508,18 +512,6 @@ class Recorder:
     def _emit(self, now: Seconds, kind: str, job: Job, data: Mapping[str, Any]) -> None:
         if self._sink is not None:
             self._sink(Line(now, kind, job.id, data))
-
-
-def needed(job: Job, worked: Seconds) -> Seconds:
-    """Return for how long a job has to run: as long as it takes, or up to its limit where that is shorter.
-
-    :param worked: its running that counted; it stands in where nobody knows how long the job takes.
-    """
-    run = job.spec.run_time
-    if run is None:
-        return max(worked, job.ran)
-    limit = job.time_limit
-    return run if limit is None or run < limit else limit
 
 
 def to_json(line: Line) -> str:

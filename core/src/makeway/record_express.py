@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 
-from makeway.history import History
+from makeway.history import History, needed
 from makeway.metrics import SLOWDOWN_BOUND
 from makeway.model import Job, JobState, Seconds
-from makeway.record import Recorder, needed
+from makeway.record import Recorder
 
 _BOUND = SLOWDOWN_BOUND
 _COMPLETED = JobState.COMPLETED
@@ -101,6 +101,7 @@ class ExpressRecord:
             metrics.core_seconds_done += asked
         slow = (now - job.spec.submit_at) / (worked if worked > _BOUND else _BOUND)
         metrics.slowdowns += slow if slow > 1.0 else 1.0
+        metrics.ran += 1
         if not recorder.keeps:
             del self._histories[job.id]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from makeway import bitmap
-from makeway.history import History, Interval
+from makeway.history import History, Interval, last_run, needed
 from makeway.hostlist import fold_hostlist
 from makeway.metrics import tidy
 from makeway.model import Allocation, Job, JobState, Node, Seconds
@@ -72,7 +72,7 @@ class Shapes:
         intervals = list(history.intervals)
         if history.final_state is None:
             intervals.append((history.state, history.since, now, history.allocation, job.restarts))
-        return {
+        shown: dict[str, Any] = {
             "name": job.spec.name,
             "partition": job.partition.name,
             "user": job.user,
@@ -84,6 +84,10 @@ class Shapes:
             **({"core_seconds_to_submit_again": tidy(history.again)} if history.again else {}),
             "intervals": [self._interval_dict(interval) for interval in intervals],
         }
+        run = needed(job, history.worked)
+        if history.final_state is not None and history.first_start is not None and run > last_run(history):
+            shown["needed"] = tidy(run)
+        return shown
 
     def _interval_dict(self, interval: Interval) -> dict[str, Any]:
         state, start, end, allocation, restarts = interval

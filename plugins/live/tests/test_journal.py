@@ -516,7 +516,40 @@ def test_how_long_jobs_ran_is_their_work(tmp_path: Path) -> None:
         spec.id: (spec.submit_at, spec.run_time, spec.attributes.get("ends_as")) for spec in workload.jobs
     }
     assert found == {"low": (0.0, 30.0, None), "high": (10.0, 30.0, "FAILED"), "stays": (70.0, None, None)}
-    assert workload.notes == ["1 job has not ended yet; they work until their time limit"]
+    assert workload.notes == [
+        "1 job has not ended yet; it runs on until its time limit, or to the end of the replay without one"
+    ]
+
+
+def test_a_job_without_a_limit_that_still_runs_is_not_cut(tmp_path: Path) -> None:
+    """It runs since 0 and has not ended: who comes at 10 s displaces it in the replay as in the run."""
+    path = tmp_path / "journal.db"
+    daemon = Daemon(GANG, path, world_of(GANG, ()))
+    daemon.step(0.0, [Submitted(JobSpec(id="low", min_nodes=4))])
+    daemon.step(10.0, [Submitted(JobSpec(id="high", submit_at=10.0, time_limit=900.0, partitions=("high",)))])
+    daemon.step(40.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
+    daemon.journal.close()
+    workload = JournalReader().read(path, ReadOptions(config=GANG))
+    run = replay(GANG, workload.jobs, commands_in(path, build_cluster(GANG)))
+    assert [(each.at, each.victim) for each in run.recorder.preemptions] == [(10.0, "low")]
+    assert run.recorder.histories["low"].state is JobState.RUNNING
+    assert run.recorder.histories["low"].final_state is None
+
+
+def test_a_job_that_was_cancelled_while_it_waited_displaces_nobody(tmp_path: Path) -> None:
+    """It was cancelled at 20 s; under a policy that would start it at once, it waits until then as well."""
+    path = tmp_path / "journal.db"
+    daemon = Daemon(GANG, path, world_of(GANG, ()))
+    daemon.step(0.0, [Submitted(JobSpec(id="low", min_nodes=4, time_limit=900.0))])
+    daemon.step(10.0, [Submitted(JobSpec(id="later", submit_at=10.0, time_limit=90.0, min_nodes=4))])
+    daemon.step(20.0, [Command("cancel", "later")])
+    daemon.step(60.0, [Finished("low", JobState.COMPLETED, cleaned=True)])
+    daemon.journal.close()
+    workload = JournalReader().read(path, ReadOptions(config=GANG))
+    run = replay(GANG, workload.jobs, commands_in(path, build_cluster(GANG)))
+    later = run.recorder.histories["later"]
+    assert (later.first_start, later.ended_at, later.final_state) == (None, 20.0, JobState.CANCELLED)
+    assert run.recorder.refusals == []
 
 
 @pytest.mark.parametrize("command", ["replay", "explain"])

@@ -314,7 +314,9 @@ def test_several_partitions_and_a_name_with_the_separator(tmp_path: Path) -> Non
         pytest.param("8|2024-03-01T00:00:00||1", "no run time", id="nothing on the run"),
         pytest.param("8|2024-03-01T00:00:00", "2 fields; allowed: 4", id="too few"),
         pytest.param("8|2024-03-01T00:00:00|00:10:00|1|x", "5 fields; allowed: 4", id="too many"),
-        pytest.param("7|2024-03-01T00:00:00|00:10:00|1", "job '7' was there before", id="double"),
+        pytest.param(
+            "7|2024-03-01T00:00:00|00:10:00|1", "job '7' was there before: line 2 has the same", id="double"
+        ),
     ],
 )
 def test_bad_rows_are_counted(tmp_path: Path, line: str, reason: str) -> None:

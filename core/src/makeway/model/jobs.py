@@ -130,6 +130,8 @@ class SpecDraft:
     """Security label that it was submitted with; None: none."""
     reservation: str | None = None
     """Reservation that it was submitted to; None: none."""
+    withdrawn_at: Seconds | None = None
+    """When it was cancelled before it started, as its log says: it waits until then and never starts; None: not."""
     depends_on: tuple[str, ...] = ()
     """Job ids that must have ended."""
     het_id: str | None = None

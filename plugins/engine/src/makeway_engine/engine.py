@@ -303,6 +303,8 @@ class Engine:
             self.reports.due(now)
         if queue.later and queue.mature(now):
             rhythm.came_by_clock()
+        while queue.withdrawn:
+            transitions.cancel_pending(queue.withdrawn.pop(0))
         if queue.bounced and queue.take_back(now):
             transitions.changed = True
         if ledger.by_end and ledger.by_end[0][0] <= now:

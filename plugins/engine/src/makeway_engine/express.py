@@ -392,6 +392,7 @@ def comes_plainly(spec: JobSpec) -> bool:
     """Whether the same holds of a job that is submitted, and nothing keeps it from starting, its QOS apart."""
     return (
         spec.begin_at is None
+        and spec.withdrawn_at is None
         and spec.array_id is None
         and not spec.depends_on
         and spec.priority is None

@@ -28,6 +28,8 @@ _PENDING = JobState.PENDING
 
 _ONLY_INT = {int}
 BEGINS = "BeginTime"
+NEVER = "NotRun"
+"""Reason of a job that its log says was withdrawn before it started (`JobSpec.withdrawn_at`)."""
 """Reason of a job whose time to begin has not come."""
 
 
@@ -48,7 +50,9 @@ class Queue:
         self.waiting = ledger.waiting
         """All pending jobs by id, eligible or not."""
         self.later: list[tuple[Seconds, int, Job]] = []
-        """A heap of jobs that become eligible by the clock, with the instant."""
+        """A heap of jobs that become eligible, or are withdrawn, by the clock, with the instant."""
+        self.withdrawn: list[Job] = []
+        """Jobs that are to be cancelled now, since they never ran (`JobSpec.withdrawn_at`)."""
         self.dependents: dict[str, list[Job]] = {}
         """Jobs that wait for the end of another, by the id of that one."""
         self.throttle = Throttle()
@@ -101,7 +105,7 @@ class Queue:
             self._ledger.wait_for(job, "Resources")
             return
         needed = job.spec.depends_on
-        if not needed and job.priority and job.eligible_at <= now:
+        if not needed and job.priority and job.eligible_at <= now and job.spec.withdrawn_at is None:
             self._insert(job)
             return
         missing = set(self._live(needed)) if needed else None
@@ -114,7 +118,10 @@ class Queue:
         self._admit(job, now)
 
     def _admit(self, job: Job, now: Seconds) -> None:
-        if job.priority == 0:
+        if job.spec.withdrawn_at is not None:
+            heapq.heappush(self.later, (max(now, job.spec.withdrawn_at), job.index, job))
+            self._ledger.wait_for(job, NEVER)
+        elif job.priority == 0:
             self._ledger.wait_for(job, "JobHeldAdmin" if job.restarts or job.kept else "JobHeldUser")
         elif job.eligible_at > now:
             heapq.heappush(self.later, (job.eligible_at, job.index, job))
@@ -238,7 +245,11 @@ class Queue:
         any_came = False
         while self.later and self.later[0][0] <= now:
             _, _, job = heapq.heappop(self.later)
-            if self.waiting.get(job.id) is job and job.eligible_at <= now and not job.held:
+            if self.waiting.get(job.id) is not job:
+                continue
+            if job.spec.withdrawn_at is not None:
+                self.withdrawn.append(job)
+            elif job.eligible_at <= now and not job.held:
                 self._insert(job, job.eligible_at)
                 any_came = True
         return any_came

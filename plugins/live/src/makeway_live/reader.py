@@ -1,7 +1,8 @@
 """Read the journal of a live run as a workload: what would another policy have done with the jobs that ran here?
 
 Every job keeps its request and its submission. How long it works is what was found out: the running time of its last
-incarnation. Who reached a time limit works on until the limit of the replay; who has not ended yet likewise.
+incarnation. One that reached a time limit works on until the limit of the replay; one that has not ended yet likewise,
+or until the replay ends where it has no limit. One that was cancelled while it waited is withdrawn when it was.
 """
 
 from __future__ import annotations
@@ -65,8 +66,11 @@ class JournalReader:
             workload.start_wall = float(last[1]) - float(last[0])
         waiting = sum(1 for row in rows if row[3] is None)
         if waiting:
-            jobs = "job has" if waiting == 1 else "jobs have"
-            workload.notes.append(f"{waiting:,} {jobs} not ended yet; they work until their time limit")
+            until = "until its time limit" if waiting == 1 else "until their time limits"
+            who, jobs = ("it runs on", "job has") if waiting == 1 else ("they run on", "jobs have")
+            workload.notes.append(
+                f"{waiting:,} {jobs} not ended yet; {who} {until}, or to the end of the replay without one"
+            )
         return workload
 
 
@@ -122,8 +126,12 @@ def _as_it_ran(spec: JobSpec, state: str, worked: float, ended_at: float | None)
         attributes = dict(spec.attributes)
         if state != JobState.COMPLETED.value:
             attributes["ends_as"] = state
+        if state == JobState.CANCELLED.value and not worked:
+            return attrs.evolve(spec, withdrawn_at=max(ended_at, spec.submit_at), attributes=attributes)
         return attrs.evolve(spec, run_time=worked, attributes=attributes)
-    return spec if spec.time_limit is not None else attrs.evolve(spec, run_time=worked)
+    if ended_at is None or spec.time_limit is not None:
+        return spec
+    return attrs.evolve(spec, run_time=worked)
 
 
 __all__ = ["JournalReader", "commands_in"]

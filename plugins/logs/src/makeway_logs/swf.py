@@ -3,8 +3,9 @@
 A data line has 18 blank-separated columns; -1 means "not known". Size is column 8 (processors asked
 for), or column 5 (processors used) where that is not known; run time is column 4; estimate is
 column 9, or the run time. A job without size, or with a negative run time, is rejected; a job of no
-length stays. That a size or run time is not known, or that of a job cancelled before it started (status
-5), is usual; any other number that cannot be meant is a fault of the file.
+length stays. A job that was cancelled before it started (status 5, run time 0 or -1) waits for its wait time (column
+3) and is withdrawn. That a size, a run time, or the wait of such a job is not known, is usual; any other number that
+cannot be meant is a fault of the file.
 
 MetaCentrum's traces, as the Alea simulator has them, append the nodes used in braces (19), the name
 of the queue (20) and the request (21, ``2:ppn=8:infiniband#excl``). They count memory in bytes per
@@ -42,6 +43,8 @@ _NOT_KNOWN = -1.0
 _CANCELLED = "5"
 _PARTIAL = ("2", "3", "4")
 """Status of a line on a part of a job, between checkpoints; the whole has its own line."""
+_ODD = (*_PARTIAL, _CANCELLED)
+"""Status of lines that are looked at closely."""
 _HEADER = re.compile(r";\s*([A-Za-z][A-Za-z0-9 _-]{0,40}?)\s*:(?:\s+(.*))?")
 _SAID = {10: "status", 13: "executable", 14: "queue", 15: "partition", 16: "preceding_job"}
 """Columns (from 0) that are kept in `JobSpec.attributes`."""
@@ -64,7 +67,9 @@ class _BadRowError(Exception):
 
 
 _Row = tuple[float, int, list[str], float, int, float]
-"""A data line that can be used: submit time, line, columns, run time, size, requested time. A tuple is made soonest."""
+"""A data line that can be used: submit time, line, columns, run time, size, requested time. A tuple is made soonest.
+
+A run time below 0 is that of a job that was withdrawn before it started."""
 
 
 @attrs.define(kw_only=True)
@@ -119,10 +124,10 @@ class SwfReader:
             attributes = said.of(columns)
             user = columns[11] if columns[11] != "-1" else "unknown"
             group = columns[12] if columns[12] != "-1" else None
-            limit = estimate if estimate > 0 else run
+            limit = estimate if estimate > 0 else run if run >= 0 else None
             wall_submit = None if wall is None else wall + submit_at
             source = f"{name}:{line}"
-            if len(columns) == COLUMNS and not machine.memory_stated:
+            if len(columns) == COLUMNS and not machine.memory_stated and run >= 0:
                 tasks, fewest, most = sizes.get(size) or sizes.setdefault(size, _nodes(size, machine))
                 partitions = (columns[14],) if columns[14] in machine.partitions else ()
                 yield make(
@@ -147,7 +152,8 @@ class SwfReader:
                 group=group,
                 partitions=_partitions(columns, machine),
                 submit_at=submit_at,
-                run_time=run,
+                run_time=max(0.0, run),
+                withdrawn_at=submit_at + float(columns[2]) if run < 0 else None,
                 time_limit=limit,
                 wall_submit=wall_submit,
                 source=source,
@@ -249,7 +255,7 @@ class _Glance:
 
     def at(self, number: int, line: str, columns: list[str]) -> _Row | None:
         """Return the row of a line; None: it may be one, or not, and is to be looked at closely."""
-        if len(columns) != COLUMNS or not line.isascii() or "_" in line or columns[10] in _PARTIAL:
+        if len(columns) != COLUMNS or not line.isascii() or "_" in line or columns[10] in _ODD:
             return None
         job, size = columns[0], self._sizes.get(columns[7])
         try:
@@ -312,6 +318,11 @@ def _checked(line: int, columns: list[str], *, early: bool) -> _Row:
     if size <= 0:
         usual = size == _NOT_KNOWN or columns[10] == _CANCELLED
         raise _BadRowError(f"no size (columns 8 and 5: {_given(columns, 7, 4)})", usual=usual)
+    if columns[10] == _CANCELLED and run in (0.0, _NOT_KNOWN):
+        if _number(columns, 2, "wait time") < 0:
+            text = "it was cancelled before it started, and the wait time does not say when"
+            raise _BadRowError(text, usual=True)
+        return submit, line, columns, _NOT_KNOWN, size, estimate
     if run < 0:
         raise _BadRowError(f"run time is {columns[3]}; allowed: 0 or more", usual=run == _NOT_KNOWN)
     return submit, line, columns, run, size, estimate

@@ -110,7 +110,7 @@ def _split(workload: Workload) -> tuple[list[JobSpec], Seconds, Iterator[JobSpec
 def _start_of(spec: JobSpec) -> Seconds | None:
     """Return when a job really started; None: the log does not say, or it never did."""
     wait = spec.attributes.get("wait")
-    return None if wait is None else spec.submit_at + float(wait)
+    return None if wait is None or spec.withdrawn_at is not None else spec.submit_at + float(wait)
 
 
 def _sorted(
@@ -125,6 +125,8 @@ def _sorted(
         if start is None and spec.run_time:
             text = f"submitted before the start, and the log does not say whether it ran {_START}"
             workload.reject(line_of(spec), text, spec.id, usual=True)
+        elif spec.withdrawn_at is not None and spec.withdrawn_at <= begin:
+            over += 1
         elif start is None or start >= begin:
             waiting.append(spec)
         elif start + (spec.run_time or 0.0) <= begin:
@@ -137,7 +139,8 @@ def _sorted(
 def _shifted(spec: JobSpec, begin: Seconds) -> JobSpec:
     """Return a job on the clock of the replay."""
     begin_at = None if spec.begin_at is None else spec.begin_at - begin
-    return attrs.evolve(spec, submit_at=spec.submit_at - begin, begin_at=begin_at)
+    withdrawn_at = None if spec.withdrawn_at is None else spec.withdrawn_at - begin
+    return attrs.evolve(spec, submit_at=spec.submit_at - begin, begin_at=begin_at, withdrawn_at=withdrawn_at)
 
 
 # ----------------------------------------------------------------------------------- places

@@ -137,7 +137,7 @@ class Collector:
         self.wait_curves.add(first["start"] - job["submit"], groups)
         if job["final_state"] in ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING"):
             return
-        run = sum(
+        run = job.get("needed") or sum(
             each["end"] - each["start"]
             for each in intervals
             if each["state"] == "RUNNING" and each["restart"] == job["restarts"]

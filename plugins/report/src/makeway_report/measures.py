@@ -90,11 +90,11 @@ class Measures(measures.Measures):
         """A job was told to make way."""
         self._evictions += mode in _EVICTS
 
-    def ended(self, job: Job, *, started: bool, worked: Seconds, now: Seconds) -> None:
+    def ended(self, job: Job, *, started: bool, needed: Seconds, now: Seconds) -> None:
         """A job is over.
 
         :param started: whether it ever ran.
-        :param worked: seconds of its running that counted.
+        :param needed: for how many seconds it had to run.
         """
         shared = self._left(job, now)
         if not started:
@@ -105,7 +105,7 @@ class Measures(measures.Measures):
             return
         crowd = shared / time if time > 0 else float(self._crowd + 1)
         slower = max(1.0, self._share(job) * max(1.0, crowd) / self._all)
-        self._fairness.append(time / (max(worked, SLOWDOWN_BOUND) * slower))
+        self._fairness.append(time / (max(needed, SLOWDOWN_BOUND) * slower))
 
     def rejected(self, job: Job, now: Seconds) -> None:
         """A job can never run here: nobody shares with it."""

@@ -26,7 +26,7 @@ from makeway_engine.schedulers.shapes import Shape, Shapes
 
 _NOT_ASKED = frozenset(
     (
-        *("id", "name", "submit_at", "begin_at", "run_time", "wall_submit", "source"),
+        *("id", "name", "submit_at", "begin_at", "withdrawn_at", "run_time", "wall_submit", "source"),
         *("array_task", "command", "priority", "nice"),
     )
 )

@@ -54,6 +54,9 @@ class AgainstLog:
         if spec.submit_at < 0:
             self.missing["it ran or waited when the replay began"] += 1
             return
+        if spec.withdrawn_at is not None:
+            self.missing["it was withdrawn before it started"] += 1
+            return
         if not isinstance(wait, int | float):
             self.missing["the log does not say when it started"] += 1
             return
@@ -80,7 +83,7 @@ class AgainstLog:
         )
 
     def _note_causes(self, history: History, said: Mapping[str, Any]) -> None:
-        if _restarts(said) and not said.get("run_list"):
+        if _restarts(said) and not said.get("run_list") and "runs" not in said:
             self.missing[telling.REQUEUED] += 1
         if str(said.get("reason", "")).replace("_", "").lower() in BY_HAND:
             self.missing[telling.BY_HAND] += 1

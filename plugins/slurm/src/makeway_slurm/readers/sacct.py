@@ -4,6 +4,9 @@ Any columns in any order will do, as long as they give an id, a submit time, a r
 Steps are left out. Times carry no zone and are taken as UTC. Rows come in any order, so all are
 read before the first job.
 
+A job that was cancelled before it started waits, and is withdrawn when the log says; it starts nowhere. A requeued job
+has a row for each of its runs with ``sacct -D``: it was submitted as the first one says, and runs as the last one does.
+
 Old Slurm prints memory per CPU as an overflowed number per node (``2147486448Mn`` is 2800 MB with
 the bit 2**31 set). It is believed only where the requested TRES agree; else it is left out.
 """
@@ -21,10 +24,10 @@ import attrs
 
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec
+from makeway.obstacle import counted
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
-from makeway.readers.seen import Seen
 from makeway_slurm.readers.sacct_rows import (
     ELAPSED,
     JOB_ID,
@@ -57,8 +60,15 @@ _FACTOR = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.
 _LICENSE = re.compile(r"([^\s:,;|=]+?)(?:[:=]([0-9]{1,9}))?")
 _NO_TIME_LIMIT = frozenset(("partition_limit", "invalid", *NOTHING))
 _NOT_RUN = frozenset(("PENDING", "REQUEUED", "CONFIGURING"))
+"""States of rows that do not say how long the job runs; it may have others."""
+_CANCELLED = "CANCELLED"
 _CUT_SHORT = frozenset(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "RUNNING", "SUSPENDED", "RESIZING"))
 """States in which the run time on record is less than the job wanted."""
+_REQUEUED = (
+    "has several rows: it has its first submission and its last run",
+    "have several rows: each has its first submission and its last run",
+)
+_WITHDRAWN = ("it waits until it is withdrawn", "they wait until they are withdrawn")
 _USAGE = ("gpumem", "gpuutil")
 """Generic resources that are measurements, not requests."""
 _NEEDED = {
@@ -86,6 +96,25 @@ class _Row:
     end: float | None
     run: float
     state: str
+    first_start: float | None = None
+    """Start of the first of several runs; None: it is the only one, or not known."""
+    runs: int = 1
+    """How many rows the job has, one for each run."""
+
+    @property
+    def withdrawn_at(self) -> float | None:
+        """When it was cancelled without having started; None: it started."""
+        return None if self.has_run else self.end
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it ever started; older releases give a job that was cancelled first its end as its start."""
+        if self.run > 0 or self.state in _CUT_SHORT:
+            return True
+        if self.start is None:
+            return not _says_starts(self.fields) and self.state != _CANCELLED
+        nowhere = self.fields.get("nodelist", "").lower() == "none assigned"
+        return not nowhere and not (self.state == _CANCELLED and self.start == self.end)
 
 
 class SacctReader:
@@ -107,7 +136,12 @@ class SacctReader:
         """
         workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
         layout, lines = _read_layout(path, read_lines(path, options.progress))
-        rows = list(_usable_rows(whole_rows(lines, layout), layout, workload))
+        every = sorted(
+            _usable_rows(whole_rows(lines, layout), layout, workload),
+            key=lambda row: (row.submit, row.order, row.line),
+        )
+        rows = list(_one_each(every, workload))
+        workload.rejected.sort(key=lambda rejected: rejected.line)
         rows.sort(key=lambda row: (row.submit, row.order, row.line))
         workload.total = len(rows)
         if rows:
@@ -115,7 +149,7 @@ class SacctReader:
         machine = machine_of(options.config)
         whole = _whole_het_jobs(rows, workload)
         workload.jobs = (_spec(row, workload, machine, whole) for row in rows)
-        workload.details.update(_details(rows))
+        workload.details.update(_details(every, workload.start_wall or 0.0))
         return workload
 
 
@@ -187,7 +221,6 @@ def _column_problems(where: str, columns: Sequence[str]) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------- rows
 def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> Iterator[_Row]:
-    seen = Seen()
     steps = spread = 0
     for number, line in lines:
         if layout.is_header(line):
@@ -200,19 +233,75 @@ def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> I
                 steps += 1
                 continue
             row = _row(number, fields)
-            if row.id in seen:
-                hint = "; without -D sacct gives one row for each job"
-                raise BadRowError(f"job {shown(row.id)} was there before{hint}")
         except BadRowError as reason:
             workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
             continue
-        seen.add(row.id)
         yield row
     if spread:
         rows = "row that spreads" if spread == 1 else "rows that spread"
         workload.notes.append(f"{spread:,} {rows} over several lines put together")
     if steps:
         workload.notes.append(f"{steps:,} job step{'' if steps == 1 else 's'} left out")
+
+
+def _one_each(rows: Sequence[_Row], workload: Workload) -> Iterator[_Row]:
+    """Yield one row for each job: of several runs the last one, with the submission of the first.
+
+    A row that cannot be the job's is rejected.
+    """
+    runs_of: dict[str, list[_Row]] = {}
+    for row in rows:
+        runs = runs_of.setdefault(row.id, [])
+        if runs and (why := _is_no_run(row, runs)):
+            workload.reject(row.line, why, row.id)
+        else:
+            runs.append(row)
+    requeued = never = 0
+    for job, runs in runs_of.items():
+        ordered = sorted(runs, key=lambda row: (row.submit, row.start is None, row.start or 0.0, row.line))
+        known = [row for row in ordered if row.state not in _NOT_RUN]
+        ran = [row for row in known if row.has_run]
+        last = (ran or known or ordered)[-1]
+        if last.state in _NOT_RUN:
+            text = f"state {last.state}: how long it runs is not known"
+            workload.reject(last.line, text, job, usual=True)
+            continue
+        if not ran and last.end is None:
+            text = "it never started, and the log does not say when it was withdrawn"
+            workload.reject(last.line, text, job, usual=True)
+            continue
+        never += not ran
+        requeued += len(runs) > 1
+        first = ordered[0]
+        yield (
+            last
+            if first is last
+            else attrs.evolve(
+                last, submit=first.submit, eligible=first.eligible, first_start=first.start, runs=len(runs)
+            )
+        )
+    if requeued:
+        workload.notes.append(f"{counted(requeued, 'job')} {_REQUEUED[requeued > 1]}")
+    if never:
+        workload.notes.append(f"{counted(never, 'job')} never started: {_WITHDRAWN[never > 1]}")
+
+
+def _is_no_run(row: _Row, runs: Sequence[_Row]) -> str:
+    """Say why a row is no other run of the job whose rows came before; empty: it is one."""
+    for other in runs:
+        if (row.submit, row.start) == (other.submit, other.start):
+            return (
+                f"job {shown(row.id)} was there before: line {other.line} has the same submission and start"
+            )
+    user = runs[0].fields.get("user") or runs[0].fields.get("uid")
+    if (row.fields.get("user") or row.fields.get("uid")) != user:
+        return f"job {shown(row.id)} was there before: line {runs[0].line} is of another user"
+    return ""
+
+
+def _says_starts(fields: Mapping[str, str]) -> bool:
+    """Whether the log has a column of starts."""
+    return "start" in fields
 
 
 def _job_id(fields: Mapping[str, str]) -> str:
@@ -229,8 +318,6 @@ def _row(line: int, fields: Mapping[str, str]) -> _Row:
     if match is None:
         raise _bad_id(job)
     state = (fields.get("state") or "COMPLETED").split()[0].rstrip("+").upper()
-    if state in _NOT_RUN:
-        raise BadRowError(f"state {state}: how long it runs is not known", usual=True)
     submit = _when(fields, "submit")
     if submit is None:
         raise BadRowError("no submit time")
@@ -245,7 +332,7 @@ def _row(line: int, fields: Mapping[str, str]) -> _Row:
         eligible=_when(fields, "eligible"),
         start=start,
         end=end,
-        run=_run_time(fields, start, end),
+        run=_run_time(fields, start, end, state),
         state=state,
     )
 
@@ -271,7 +358,7 @@ def _when(fields: Mapping[str, str], key: str) -> float | None:
     return value
 
 
-def _run_time(fields: Mapping[str, str], start: float | None, end: float | None) -> float:
+def _run_time(fields: Mapping[str, str], start: float | None, end: float | None, state: str) -> float:
     for key in ("elapsed", "elapsedraw"):
         text = fields.get(key, "")
         if text.lower() in NOTHING:
@@ -281,6 +368,8 @@ def _run_time(fields: Mapping[str, str], start: float | None, end: float | None)
             allowed = "seconds" if key == "elapsedraw" else "[D-]HH:MM:SS"
             raise BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
         return seconds
+    if start is None and state in (_CANCELLED, *_NOT_RUN):
+        return 0.0
     if start is None or end is None or end < start:
         raise BadRowError("no run time: neither elapsed nor start and end")
     return end - start
@@ -314,6 +403,7 @@ def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> J
         submit_at=row.submit - zero,
         begin_at=eligible - zero if eligible is not None and eligible > row.submit else None,
         run_time=row.run,
+        withdrawn_at=None if row.withdrawn_at is None else max(row.withdrawn_at, row.submit) - zero,
         time_limit=_time_limit(row, workload),
         het_id=het[0] if het else None,
         het_offset=het[1] if het else 0,
@@ -479,24 +569,26 @@ def _licenses(row: _Row, workload: Workload) -> dict[str, int]:
 def _attributes(row: _Row, zero: float) -> dict[str, Any]:
     said: dict[str, Any] = {"state": row.state}
     nodes = row.fields.get("nodelist", "")
-    if nodes.lower() == "none assigned":
+    start = row.start if row.first_start is None else row.first_start
+    if nodes.lower() == "none assigned" or not row.has_run:
         said["never_started"] = True
-    elif row.start is not None:
-        said["wait"] = row.start - row.submit
+    elif start is not None:
+        said["wait"] = start - row.submit
     if _known(nodes) is not None:
         said["nodes"] = nodes
     for key in ("reason", "restarts", "exitcode", "cluster", "priority"):
         value = _known(row.fields.get(key, ""))
         if value is not None:
             said[key] = value
+    if row.runs > 1:
+        said["runs"] = row.runs
     if row.state in _CUT_SHORT:
         said["truncated"] = True
     return said
 
 
-def _details(rows: Sequence[_Row]) -> dict[str, dict[str, Any]]:
+def _details(rows: Sequence[_Row], zero: float) -> dict[str, dict[str, Any]]:
     """Tell of the jobs that really were preempted; instants as in the replay."""
-    zero = rows[0].submit if rows else 0.0
     return {
         row.id: {
             "state": row.state,
