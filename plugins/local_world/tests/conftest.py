@@ -23,6 +23,7 @@ from click.testing import CliRunner, Result
 from makeway_app.cli import cli
 from makeway_local_world.commands.client import Daemon, Refused
 
+sys.path.insert(0, str(Path(__file__).parent / "attacking"))
 PATIENCE = 60.0
 """Seconds after which a test gives up, on whatever machine."""
 CONFIG = """
@@ -59,9 +60,16 @@ class Site:
         """The state directory."""
         return self.directory / "s"
 
-    def up(self, *arguments: str, wait: bool = True) -> subprocess.Popen[bytes]:
-        """Start the daemon as ``makeway up --foreground`` does; return once it answers."""
+    def up(
+        self, *arguments: str, wait: bool = True, descriptors: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start the daemon as ``makeway up --foreground`` does; return once it answers.
+
+        :param descriptors: how many it may have; None: as many as this process.
+        """
         command = [sys.executable, "-m", "makeway", "up", "--foreground", *arguments, str(self.config)]
+        if descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
         with open(self.directory / "daemon.log", "ab") as log:
             process = subprocess.Popen(
                 command, env=self.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -232,3 +240,15 @@ def system(site: Site) -> Site:
     site.environ["MAKEWAY_SOCKET"] = str(site.directory / "r/socket")
     site.up("--system")
     return site
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Iterator[Site]:
+    """Return a site whose daemon serves all people, with as many descriptors as systemd gives; for root."""
+    if os.geteuid() != 0:
+        pytest.skip("only root serves several people")
+    with _made() as made:
+        made.directory.chmod(0o755)
+        made.environ["MAKEWAY_SOCKET"] = str(made.directory / "r/socket")
+        made.up("--system", descriptors=1024)
+        yield made

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -26,6 +27,8 @@ from makeway.errors import MakewayError
 from makeway_local_world.places import SOCKET, STATE, PlaceError, candidates, check_owned, peer, short
 
 REFUSED, USAGE, ABSENT = 1, 2, 3
+TOO_MANY = 429
+"""HTTP status of what a user asks beyond a user's share."""
 TROUBLE = "Makeway-Trouble"
 """Header in which a daemon says why it starts nothing now."""
 CROWDED = 20.0
@@ -37,10 +40,12 @@ PATIENCE = 120.0
 class Refused(MakewayError):  # noqa: N818  # an answer, not a fault
     """The daemon refused, and said why."""
 
-    def __init__(self, text: str, status: int, data: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, status: int, data: Mapping[str, Any], wait: float = 1.0) -> None:
         super().__init__(text)
         self.status = status
         self.data = data
+        self.wait = wait
+        """Seconds after which it may be asked again, where that helps."""
 
 
 class Absent(click.ClickException):
@@ -115,13 +120,28 @@ class Daemon:
     def _ask(
         self, method: str, route: str, body: Mapping[str, Any] | None, query: Mapping[str, Any]
     ) -> dict[str, Any]:
+        """Ask; where this user asks too much, wait and ask again, for that does nothing."""
+        until = time.monotonic() + CROWDED
+        while True:
+            try:
+                return self._ask_once(method, route, body, query)
+            except Refused as refused:
+                if refused.status != TOO_MANY or time.monotonic() > until:
+                    raise
+                time.sleep(refused.wait)
+
+    def _ask_once(
+        self, method: str, route: str, body: Mapping[str, Any] | None, query: Mapping[str, Any]
+    ) -> dict[str, Any]:
         connection = _Connection(self.path, PATIENCE)
         try:
             text = None if body is None else json.dumps(body)
-            connection.request(method, _url(route, query), text, {"Content-Type": "application/json"})
+            with contextlib.suppress(BrokenPipeError):  # it may be answered before it was heard
+                connection.request(method, _url(route, query), text, {"Content-Type": "application/json"})
             response = connection.getresponse()
             self._warn(response.headers.get(TROUBLE))
-            return _answer(response.status, response.read())
+            wait = response.headers.get("Retry-After", "")
+            return _answer(response.status, response.read(), float(wait) if wait.isdecimal() else 1.0)
         except (ConnectionError, FileNotFoundError, http.client.HTTPException, TimeoutError) as error:
             raise absent(self.path, error) from None
         finally:
@@ -193,7 +213,7 @@ def job_route(job_id: str, what: str = "") -> str:
     return f"/v1/jobs/{quote(job_id, safe='')}" + (f"/{what}" if what else "")
 
 
-def _answer(status: int, raw: bytes) -> dict[str, Any]:
+def _answer(status: int, raw: bytes, wait: float = 1.0) -> dict[str, Any]:
     try:
         data = json.loads(raw or b"{}")
     except ValueError:
@@ -203,7 +223,7 @@ def _answer(status: int, raw: bytes) -> dict[str, Any]:
     if status < 400:
         return data
     text = str(data.get("error") or f"the daemon answers with HTTP status {status}")
-    raise Refused(text, status, data)
+    raise Refused(text, status, data, wait)
 
 
 __all__ = ["ABSENT", "REFUSED", "USAGE", "Absent", "Daemon", "Refused", "absent", "find", "job_route"]

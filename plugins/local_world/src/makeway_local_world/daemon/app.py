@@ -7,8 +7,9 @@ openapi.json, beside this module, describes the routes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -28,6 +29,8 @@ from makeway_local_world.daemon.bodies import (
     WaitQuery,
 )
 from makeway_local_world.daemon.desk import Unwritten
+from makeway_local_world.daemon.doorman import WHOLE_WITHIN, guest_of
+from makeway_local_world.daemon.fairness import LARGE, Fairness, TooMany
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.outlook import Outlook
 from makeway_local_world.daemon.people import Forbidden, forbid
@@ -51,7 +54,15 @@ _log = logging.getLogger("makeway")
 
 STEPS: web.AppKey[Steps] = web.AppKey("steps", Steps)
 OPENER: web.AppKey[Callable[..., Awaitable[str]]] = web.AppKey("opener")
-SPOKE: web.AppKey[Callable[[Any], None]] = web.AppKey("spoke")
+FAIRNESS: web.AppKey[Fairness] = web.AppKey("fairness", Fairness)
+SERVER: Mapping[str, Any] = {
+    "handle_signals": False,
+    "access_log": None,
+    "shutdown_timeout": 2.0,
+    "keepalive_timeout": WHOLE_WITHIN,
+    "auto_decompress": False,
+}
+"""How aiohttp serves; a body that is packed small and large in memory is not unpacked."""
 
 
 def caller_of(request: web.Request) -> Caller:
@@ -67,12 +78,35 @@ async def by_peer(request: web.Request, handler: Handler) -> web.StreamResponse:
     sock = request.transport.get_extra_info("socket") if request.transport is not None else None
     if sock is None:
         raise web.HTTPForbidden()
-    request.app[SPOKE](request.protocol)
     _, uid, gid = peer(sock)
     if not request.app[SERVICE].rules.may_connect(uid):
         return failure(403, "this daemon serves its own user only")
     request[CALLER] = Caller(uid=uid, gid=gid)
     return await handler(request)
+
+
+@web.middleware
+async def fair(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Take a whole request in, and do what it asks for, as far as its user has a share left."""
+    fairness, uid = request.app[FAIRNESS], caller_of(request).uid
+    account = fairness.ask(uid)
+    guest = guest_of(request.transport)
+    large = request.body_exists and (request.content_length is None or request.content_length > LARGE)
+    slow = request.match_info.handler in SLOW
+    async with account.large if large else contextlib.nullcontext():
+        body = await request.read()
+        fairness.charge(uid, len(body))
+        if guest is not None:
+            guest.heard()
+        try:
+            async with account.slow if slow else contextlib.nullcontext():
+                response = await handler(request)
+        finally:
+            if guest is not None:
+                guest.answered()
+    if isinstance(response, web.Response) and isinstance(response.body, bytes):
+        fairness.charge(uid, len(response.body))
+    return response
 
 
 @web.middleware
@@ -98,6 +132,10 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         return failure(507, f"nothing can be stored: {error}")
     except OSError as error:
         return failure(507, f"nothing can be stored: {error.strerror or error}")
+    except TooMany as error:
+        response = failure(429, str(error))
+        response.headers["Retry-After"] = str(error.wait)
+        return response
     except Forbidden as error:
         return failure(403, str(error))
     except NoJob as error:
@@ -170,15 +208,14 @@ async def wait(request: web.Request) -> web.Response:
     caller, job_id = caller_of(request), request.match_info["id"]
     loop = asyncio.get_running_loop()
     until = loop.time() + min(LONGEST_POLL, query_of(request, WaitQuery).longest)
+    names = await service.tasks(job_id)
     while True:
-        names = await service.tasks(job_id)
-        states = [await service.elsewhere(service.past.ended_as, name) for name in names]
+        ended = await service.have_ended(names)
         left = until - loop.time()
-        if None not in states or left <= 0 or steps.closing:
+        if ended or left <= 0 or steps.closing:
             break
         await steps.next(min(left, 5.0))
-    jobs = [await service.job(caller, name) for name in names]
-    return web.json_response({"ended": None not in states, "jobs": jobs})
+    return web.json_response({"ended": ended, "jobs": await service.jobs(caller, names)})
 
 
 async def why(request: web.Request) -> web.Response:
@@ -201,7 +238,13 @@ async def logs(request: web.Request) -> web.Response:
 
 async def stream(request: web.Request) -> web.StreamResponse:
     """Tell what happens, as server-sent events that go on from Last-Event-ID."""
-    return await events(request, request.app[SERVICE], request.app[STEPS], caller_of(request))
+    fairness, caller = request.app[FAIRNESS], caller_of(request)
+
+    def spent(size: int) -> float:
+        return fairness.charge(caller.uid, size)
+
+    with fairness.of(caller.uid).stream():
+        return await events(request, request.app[SERVICE], request.app[STEPS], caller, spent)
 
 
 async def drain(request: web.Request) -> web.Response:
@@ -289,22 +332,23 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/openapi.json", openapi),
 )
 """What the socket and the page offer; the socket alone also makes addresses of pages."""
+SLOW = (why, whom, history)
+"""What computes for long: one of each user at a time."""
 READING = ("GET", "HEAD")
 """Methods that change nothing."""
 
 
 def application(
-    service: Service, steps: Steps, spoke: Callable[[Any], None], opener: Callable[..., Awaitable[str]]
+    service: Service, steps: Steps, fairness: Fairness, opener: Callable[..., Awaitable[str]]
 ) -> web.Application:
     """Return the application of a daemon.
 
-    :param spoke: told which connection has asked something.
     :param opener: makes an address for a browser.
     """
-    app = web.Application(client_max_size=LARGEST, middlewares=[told, by_peer])
+    app = web.Application(client_max_size=LARGEST, middlewares=[told, by_peer, fair])
     app[SERVICE] = service
     app[STEPS] = steps
-    app[SPOKE] = spoke
+    app[FAIRNESS] = fairness
     for method, path, handler in ROUTES:
         app.router.add_route(method, path, handler)
     app[OPENER] = opener
@@ -314,14 +358,16 @@ def application(
 
 __all__ = [
     "CALLER",
+    "FAIRNESS",
     "READING",
     "ROUTES",
+    "SERVER",
     "SERVICE",
-    "SPOKE",
     "STEPS",
     "Steps",
     "application",
     "caller_of",
     "failure",
+    "fair",
     "told",
 ]

@@ -11,17 +11,14 @@ from typing import Any
 
 from aiohttp import web
 
-from makeway_local_world.daemon.app import application
+from makeway_local_world.daemon.app import SERVER, application
+from makeway_local_world.daemon.doorman import BACKLOG, Doorman
+from makeway_local_world.daemon.fairness import Fairness
 from makeway_local_world.daemon.service import Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.web import Pages
+from makeway_local_world.places import peer
 
-SILENT_FOR = 20.0
-"""Seconds after which a connection that has asked nothing is closed."""
-MOST_SILENT = 400
-"""Most connections that have asked nothing yet; the oldest of them has to go when another comes."""
-BACKLOG = 1024
-"""Connections that may wait to be taken in."""
 AGAIN = 2.0
 """Seconds between two looks whether a full disk has room again."""
 _log = logging.getLogger("makeway")
@@ -61,20 +58,14 @@ class Front:
         self._stop = asyncio.Event()
         steps = Steps()
         self.service.stepped = steps.stepped
-        doorman = Doorman(self._loop)
-        pages = Pages(self.service, steps, doorman.spoke)
-        runner = web.AppRunner(
-            application(self.service, steps, doorman.spoke, pages.open),
-            handle_signals=False,
-            access_log=None,
-            shutdown_timeout=2.0,
-            keepalive_timeout=30.0,
-        )
+        fairness = Fairness(lambda: self.service.rules.share, lambda uid: self.service.rules.is_operator(uid))
+        doorman = Doorman(lambda: self.service.rules.share.connections)
+        pages = Pages(self.service, steps, fairness, doorman)
+        runner = web.AppRunner(application(self.service, steps, fairness, pages.open), **SERVER)
         await runner.setup()
         assert runner.server is not None
-        server = await self._loop.create_unix_server(
-            doorman.watched(runner.server), sock=listener, backlog=BACKLOG
-        )
+        listener.listen(BACKLOG)
+        door = asyncio.ensure_future(doorman.serve(listener, runner.server, lambda sock: peer(sock)[1]))
         try:
             first = asyncio.ensure_future(self._mend())  # answered once the engine runs
             self.service.troubled = lambda: self._soon(self._mend)
@@ -82,7 +73,7 @@ class Front:
             await self._stop.wait()
             first.cancel()
         finally:
-            server.close()
+            door.cancel()
             await steps.close()
             await pages.close()
             await runner.cleanup()
@@ -101,36 +92,4 @@ class Front:
         self._tasks.clear()
 
 
-class Doorman:
-    """Shows connections out that ask nothing (spec local-world 6.1)."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._silent: dict[Any, asyncio.TimerHandle] = {}
-
-    def watched(self, make: Callable[[], Any]) -> Callable[[], Any]:
-        """Return what makes protocols of connections, each of which has to ask something soon."""
-
-        def made() -> Any:
-            handler = make()
-            if len(self._silent) >= MOST_SILENT:
-                self._show_out(next(iter(self._silent)))
-            self._silent[handler] = self._loop.call_later(SILENT_FOR, self._show_out, handler)
-            return handler
-
-        return made
-
-    def spoke(self, handler: Any) -> None:
-        """Take note that a whole request has come from a connection."""
-        timer = self._silent.pop(handler, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _show_out(self, handler: Any) -> None:
-        self.spoke(handler)
-        transport = getattr(handler, "transport", None)
-        if transport is not None:
-            transport.abort()
-
-
-__all__ = ["MOST_SILENT", "SILENT_FOR", "Doorman", "Front"]
+__all__ = ["Front"]

@@ -19,6 +19,7 @@ import attrs
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.registry import world_settings
+from makeway_local_world.daemon.fairness import Share
 from makeway_local_world.places import Places
 from makeway_local_world.requests import Who
 
@@ -37,6 +38,8 @@ class Rules:
     """User names, and ``@group`` for all members of a group."""
     private: bool = False
     """Whether names and commands of others' jobs are hidden."""
+    share: Share = attrs.field(factory=Share)
+    """How much of the daemon one user may have."""
     owner: int = attrs.field(factory=os.geteuid)
     """The daemon's user."""
     web: str = "all"
@@ -117,9 +120,20 @@ def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, 
         private=bool(getattr(settings, "private", False)),
         web=str(getattr(settings, "web", "all")),
         web_port=int(getattr(settings, "web_port", 0)),
+        share=_share(settings),
     )
     rules.check_operators(source)
     return rules
+
+
+def _share(settings: Any) -> Share:
+    usual = Share()
+    return Share(
+        connections=getattr(settings, "user_connections", usual.connections),
+        requests=getattr(settings, "user_requests", usual.requests),
+        jobs=getattr(settings, "user_jobs", usual.jobs),
+        storage=getattr(settings, "user_storage", usual.storage >> 20) << 20,
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -22,7 +22,7 @@ from makeway_local_world.daemon import wards
 from makeway_local_world.daemon.desk import Desk, Unwritten
 from makeway_local_world.daemon.intake import Intake, Refusal, Taken
 from makeway_local_world.daemon.past import Past
-from makeway_local_world.daemon.people import Rules, forget, name_of, rules_of, veil, veiled, who_is
+from makeway_local_world.daemon.people import Rules, forget, name_of, rules_of, veil, who_is
 from makeway_local_world.daemon.reserve import Reserve
 from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
 from makeway_local_world.daemon.waiting import Waiting
@@ -128,18 +128,22 @@ class Service:
 
     def look(self) -> list[dict[str, Any]]:
         """Return all live jobs as they are now; called on the engine's thread."""
+        jobs = [self._with_reason(job) for job in self._as_shown().jobs()]
+        self._shown, self._shown_at = jobs, time.time()
+        return jobs
+
+    def _as_shown(self) -> Shown:
         live = self.live
         now = max(live.clock.now(), live.engine.ledger.now)
         zero = live.clock.wall() - live.clock.now()
-        jobs = Shown(live.engine, self.displacers, zero, now, live.unwritten, after=AFTER).jobs()
-        for job in jobs:
-            why = self.waiting.why(job["id"])
-            if why is None and job["state"] == "RUNNING" and self.warded.stopped_by_a_signal(job["id"]):
-                why = STOPPED
-            if why is not None:
-                job["reason"] = why
-        self._shown, self._shown_at = jobs, time.time()
-        return jobs
+        return Shown(live.engine, self.displacers, zero, now, live.unwritten, after=AFTER)
+
+    def _with_reason(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Let a job that waits for others say so, and one that runs and was stopped by a signal."""
+        why = self.waiting.why(job["id"])
+        if why is None and job["state"] == "RUNNING" and self.warded.stopped_by_a_signal(job["id"]):
+            why = STOPPED
+        return job if why is None else {**job, "reason": why}
 
     # ----------------------------------------------------------------------------- the queue
     async def ask(self, work: Callable[[], T]) -> T:
@@ -164,14 +168,36 @@ class Service:
 
         :raises NoJob: there is none.
         """
-        found = next((each for each in await self.ask(self.look) if each["id"] == job_id), None)
-        if found is None:
-            found = await self.elsewhere(self._ended, job_id)
-        if found is None:
-            raise NoJob(job_id)
-        if not self.rules.may_see(caller.uid, str(found["user"])):
-            return veiled(found)
+        (found,) = await self.jobs(caller, [job_id])
         return found
+
+    async def jobs(self, caller: Caller, job_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return jobs, live or ended.
+
+        :raises NoJob: one of them is not there.
+        """
+        live = await self.ask(lambda: self._live(job_ids))
+        found = []
+        for job_id in job_ids:
+            job = live.get(job_id) or await self.elsewhere(self._ended, job_id)
+            if job is None:
+                raise NoJob(job_id)
+            found.append(job)
+        return veil(self.rules, caller.uid, found)
+
+    def _live(self, job_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return those of these jobs that have not ended, as they are now; called on the engine's thread."""
+        jobs, shown = self.live.engine.ledger.jobs, self._as_shown()
+        return {each: self._with_reason(shown.job(jobs[each])) for each in job_ids if each in jobs}
+
+    async def have_ended(self, job_ids: Sequence[str]) -> bool:
+        """Say whether jobs have ended; where one has not, no more is looked at."""
+        for job_id in job_ids:
+            if job_id in self.live.engine.ledger.jobs:
+                return False
+            if await self.elsewhere(self.past.ended_as, job_id) is None:
+                return False
+        return True
 
     def _ended(self, job_id: str) -> dict[str, Any] | None:
         """Return a job that has ended, with what its last incarnation came to; None: it is unknown."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -22,8 +23,13 @@ BEAT = 15.0
 """Seconds of silence after which a comment shows that the connection lives."""
 
 
-async def events(request: web.Request, service: Service, steps: Steps, caller: Caller) -> web.StreamResponse:
-    """Answer with steps and their lines of the record, from a step on, until the client goes."""
+async def events(
+    request: web.Request, service: Service, steps: Steps, caller: Caller, spent: Callable[[int], float]
+) -> web.StreamResponse:
+    """Answer with steps and their lines of the record, from a step on, until the client goes.
+
+    :param spent: told how many bytes were written; says how long to wait before more.
+    """
     query = dict(request.query.items())
     if request.headers.get("Last-Event-ID"):
         query["after"] = request.headers["Last-Event-ID"]
@@ -45,7 +51,9 @@ async def events(request: web.Request, service: Service, steps: Steps, caller: C
                 last = number
                 shown = [line for line in lines if _may_see(service, caller, line)]
                 if shown:
-                    await response.write(_event("step", number, {"wall": wall, "lines": shown}))
+                    told = _event("step", number, {"wall": wall, "lines": shown})
+                    await response.write(told)
+                    await asyncio.sleep(spent(len(told)))
             if len(found) == MOST:
                 continue
             if not follow:

@@ -7,6 +7,7 @@ Host and Origin have to be ours; nothing is changed unless the page was made for
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hmac
 import secrets
@@ -14,22 +15,25 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
-from typing import Any
 
 import attrs
 from aiohttp import web
 
 from makeway_local_world.daemon.app import (
     CALLER,
+    FAIRNESS,
     READING,
     ROUTES,
+    SERVER,
     SERVICE,
-    SPOKE,
     STEPS,
     failure,
+    fair,
     told,
 )
 from makeway_local_world.daemon.bodies import LARGEST
+from makeway_local_world.daemon.doorman import BACKLOG, NOBODY, Doorman
+from makeway_local_world.daemon.fairness import Fairness
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.steps import Steps
@@ -58,10 +62,12 @@ class _Pass:
 class Pages:
     """The port for browsers, once somebody has asked for it."""
 
-    def __init__(self, service: Service, steps: Steps, spoke: Callable[[Any], None]) -> None:
+    def __init__(self, service: Service, steps: Steps, fairness: Fairness, doorman: Doorman) -> None:
         self._service = service
         self._steps = steps
-        self._spoke = spoke
+        self._fairness = fairness
+        self._doorman = doorman
+        self._door: asyncio.Future[None] | None = None
         self._runner: web.AppRunner | None = None
         self._hosts: frozenset[str] = frozenset()
         self._port = 0
@@ -96,23 +102,27 @@ class Pages:
             raise
         self._port = listener.getsockname()[1]
         self._hosts = frozenset({f"127.0.0.1:{self._port}", f"localhost:{self._port}"})
-        runner = web.AppRunner(
-            self._application(), handle_signals=False, access_log=None, shutdown_timeout=2.0
-        )
+        runner = web.AppRunner(self._application(), **SERVER)
         await runner.setup()
-        await web.SockSite(runner, listener).start()
+        assert runner.server is not None
+        listener.listen(BACKLOG)
+        self._listener = listener
+        self._door = asyncio.ensure_future(self._doorman.serve(listener, runner.server, lambda _: NOBODY))
         self._runner = runner
 
     async def close(self) -> None:
         """Close the port."""
+        if self._door is not None:
+            self._door.cancel()
+            self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
     def _application(self) -> web.Application:
-        app = web.Application(client_max_size=LARGEST, middlewares=[self._guarded, told])
+        app = web.Application(client_max_size=LARGEST, middlewares=[self._guarded, told, fair])
         app[SERVICE] = self._service
         app[STEPS] = self._steps
-        app[SPOKE] = self._spoke
+        app[FAIRNESS] = self._fairness
         for method, path, handler in ROUTES:
             app.router.add_route(method, path, handler)
         for path in _FILES:

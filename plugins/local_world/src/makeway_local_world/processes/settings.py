@@ -7,6 +7,7 @@ from typing import Literal
 import attrs
 
 _SECONDS = attrs.validators.ge(0.0)
+_MANY = attrs.validators.ge(1)
 
 
 @attrs.frozen(kw_only=True)
@@ -61,6 +62,15 @@ class Settings:
         default=0, validator=attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(65535))
     )
     """Port of the loopback on which the page is served; 0: any that is free, unless an operator names one."""
+
+    user_connections: int = attrs.field(default=200, validator=_MANY)
+    """Most open connections of one user to the daemon."""
+    user_requests: float = attrs.field(default=200.0, validator=attrs.validators.ge(1.0))
+    """Requests of one user a second; 16 kB that a request brings or gets count as another one. Operators are free."""
+    user_jobs: int = attrs.field(default=10_000, validator=_MANY)
+    """Most jobs of one user that wait or run; operators are free."""
+    user_storage: int = attrs.field(default=256, validator=_MANY)
+    """Most MB that the stored submissions of one user take; operators are free."""
 
 
 __all__ = ["Settings"]
