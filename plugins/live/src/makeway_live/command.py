@@ -11,6 +11,7 @@ import attrs
 import click
 
 from makeway.config import Config, JournalTable, parse_toml
+from makeway.escapes import printable
 from makeway_app.cli.group import Helpful
 from makeway_live.compaction import compact as compact_file
 from makeway_live.contents import Contents, contents, lines
@@ -54,9 +55,9 @@ def show(file: Path, last: int, job: str | None, as_json: bool) -> None:
         click.echo(json.dumps({**attrs.asdict(found), "lines": told}, indent=1, sort_keys=True))
         return
     for line in _summary(found):
-        click.echo(line)
+        click.echo(printable(line))
     for each in told:
-        click.echo(_line(each))
+        click.echo(printable(_line(each)))
 
 
 @journal.command()

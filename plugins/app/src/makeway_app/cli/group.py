@@ -30,6 +30,7 @@ import click
 
 from makeway import catalogue, collector
 from makeway.entry_points import one_look
+from makeway.escapes import printable_lines
 from makeway_app.cli import brought
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Guarded(Helpful):
             if switched_on(DEBUG):
                 click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
             text, status = _told(error)
-            click.echo(f"makeway: {text}", err=True)
+            click.echo(f"makeway: {printable_lines(text)}", err=True)
             _leave_output(error)
             ctx.exit(status)
 

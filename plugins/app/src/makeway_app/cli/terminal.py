@@ -12,6 +12,8 @@ from collections.abc import Iterable
 import click
 from rich.console import Console, RenderableType
 
+from makeway.escapes import printable_lines
+
 _WIDE = 4000
 """Columns of a file or a pipe."""
 
@@ -41,4 +43,4 @@ def show(renderables: Iterable[RenderableType], *, err: bool = False) -> None:
 def note(kind: str, texts: Iterable[str]) -> None:
     """Print remarks on standard error, one line each."""
     for text in texts:
-        click.echo(f"{kind}: {text}", err=True)
+        click.echo(printable_lines(f"{kind}: {text}"), err=True)

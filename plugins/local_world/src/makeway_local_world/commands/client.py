@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote, urlencode
 import click
 
 from makeway.errors import MakewayError
+from makeway_local_world.commands import terminal
 from makeway_local_world.places import SOCKET, STATE, PlaceError, candidates, check_owned, peer, short
 
 REFUSED, USAGE, ABSENT = 1, 2, 3
@@ -55,7 +56,7 @@ class Absent(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Say so as all of makeway's errors are said."""
-        click.echo(f"makeway: {self.message}", err=True, file=file)
+        terminal.say(f"makeway: {self.message}", err=True)
 
 
 class _Connection(http.client.HTTPConnection):
@@ -151,7 +152,7 @@ class Daemon:
         """Say once what is wrong with the machine."""
         if trouble and trouble != self._told:
             self._told = trouble
-            click.echo(f"attention: nothing is started now: {unquote(trouble)}", err=True)
+            terminal.say(f"attention: nothing is started now: {unquote(trouble)}", err=True)
 
     def events(self, after: int | None = None, *, follow: bool = True) -> Iterator[dict[str, Any]]:
         """Yield what happens, as the daemon tells it: ``{"id": ..., "event": ..., "data": ...}``."""

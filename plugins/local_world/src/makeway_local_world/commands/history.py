@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.commands.submit import instant
 
@@ -101,13 +101,13 @@ def history(since: float, until: float, user: str | None, limit: int, parsable: 
     whose = getpass.getuser() if user == "" else user
     found = Daemon().get("/v1/history", since=since, until=until + 1.0, user=whose, limit=limit)
     if as_json:
-        options.put(found)
+        terminal.put(found)
     elif parsable:
-        click.echo("|".join(SACCT))
+        terminal.say("|".join(SACCT))
         for job in found["jobs"]:
-            click.echo("|".join(_clean(cell) for cell in sacct_row(job)))
+            terminal.say("|".join(_clean(cell) for cell in sacct_row(job)))
     else:
-        click.echo(options.table(_HEADINGS, [_row(job) for job in found["jobs"]], _RIGHT))
+        terminal.say(*terminal.table(_HEADINGS, [_row(job) for job in found["jobs"]], _RIGHT))
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

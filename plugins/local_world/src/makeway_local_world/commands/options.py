@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from makeway.escapes import printable
 from makeway_local_world.commands.client import Daemon
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")(command)
 
 
-def put(data: Any) -> None:
-    """Print JSON."""
-    click.echo(json.dumps(data, indent=1, sort_keys=True))
-
-
 # ---------------------------------------------------------------------------------- completion
 def complete_jobs(
     ctx: click.Context, param: click.Parameter, incomplete: str
@@ -44,7 +39,7 @@ def complete_jobs(
     except Exception:  # completion must stay silent, whatever is wrong
         return []
     return [
-        CompletionItem(job["id"], help=f"{job['name']} {job['word']}")
+        CompletionItem(job["id"], help=printable(f"{job['name']} {job['word']}"))
         for job in jobs
         if str(job["id"]).startswith(incomplete)
     ]
@@ -147,20 +142,6 @@ def short_time(seconds: float | None) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
-    """Return rows as columns with two spaces between them."""
-    widths = [max([len(head), *(len(row[at]) for row in rows)]) for at, head in enumerate(headings)]
-
-    def line(cells: Sequence[str]) -> str:
-        shown = (
-            cell.rjust(width) if head in right else cell.ljust(width)
-            for cell, width, head in zip(cells, widths, headings, strict=True)
-        )
-        return "  ".join(shown).rstrip()
-
-    return "\n".join(map(line, [headings, *rows]))
-
-
 __all__ = [
     "Kind",
     "Length",
@@ -171,8 +152,6 @@ __all__ = [
     "jobs_argument",
     "json_option",
     "megabytes_of",
-    "put",
     "seconds_of",
     "short_time",
-    "table",
 ]

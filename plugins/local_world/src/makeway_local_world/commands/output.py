@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from makeway.errors import MakewayError
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon, job_route
 
 LOOK = 0.2
@@ -36,11 +36,11 @@ def logs(job: str, follow: bool, stderr: bool, lines: int | None, only_path: boo
     server = Daemon()
     about = server.get(job_route(job, "logs"))
     if as_json:
-        options.put(about)
+        terminal.put(about)
         return
     which = "error" if stderr else "output"
     if only_path:
-        click.echo(about[which])
+        terminal.say(about[which])
         return
     if follow:
         _follow(server, job, which, lines)
@@ -134,7 +134,7 @@ def wait(jobs: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
     until = None if timeout is None else time.monotonic() + timeout
     found = [each for job in jobs for each in ended(server, job, until)]
     if as_json:
-        options.put({"jobs": found})
+        terminal.put({"jobs": found})
     raise click.exceptions.Exit(max(map(exit_status, found)))
 
 

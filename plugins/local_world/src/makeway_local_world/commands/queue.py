@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
 
 _STATES = {"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETING": "CG"}
@@ -36,18 +36,18 @@ def queue(user: str | None, watch: bool, as_json: bool) -> None:
 def _show(server: Daemon, user: str | None, as_json: bool) -> None:
     found = server.get("/v1/jobs", user=user)
     if as_json:
-        options.put(found)
+        terminal.put(found)
         return
-    click.echo(table(found))
+    terminal.say(*table(found))
 
 
-def table(found: dict[str, Any]) -> str:
-    """Return the queue as a table."""
+def table(found: dict[str, Any]) -> list[str]:
+    """Return the queue as lines of a table."""
     lines = []
     if found.get("stale"):
         lines.append("the daemon is busy: this was the queue a moment ago")
     rows = [_row(job, found["at"]) for job in found["jobs"]]
-    return "\n".join([*lines, options.table(_HEADINGS, rows, _RIGHT)])
+    return [*lines, *terminal.table(_HEADINGS, rows, _RIGHT)]
 
 
 def _row(job: dict[str, Any], at: float) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import click
 
 from makeway.config import dump_toml
 from makeway.errors import MakewayError
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Absent, Daemon
 from makeway_local_world.commands.up import THIS_MACHINE, configuration
 from makeway_local_world.doctor import Finding, examine
@@ -30,9 +30,9 @@ def reload_(config: Path | None, as_json: bool) -> None:
     loaded, source = configuration(config)
     answer = server.post("/v1/reload", {"config": dump_toml(loaded), "source": source})
     for text in answer["notes"]:
-        click.echo(f"note: {text}", err=True)
+        terminal.say(f"note: {text}", err=True)
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
 
 
 @click.command()
@@ -55,10 +55,10 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
             daemon = Finding("bad", "daemon", about["trouble"])
     findings = [daemon, *examine(about)]
     if as_json:
-        options.put([each.as_dict() for each in findings])
+        terminal.put([each.as_dict() for each in findings])
     else:
         for each in findings:
-            click.echo(
+            terminal.say(
                 f"{each.level:<5} {each.about}: {each.text}" + (f" ({each.help})" if each.help else "")
             )
     if any(each.level == "bad" for each in findings):
@@ -83,9 +83,9 @@ def web(control: bool, port: int, no_browser: bool, as_json: bool) -> None:
     """
     answer = Daemon().post("/v1/web", {"control": control, "port": port})
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
         return
-    click.echo(answer["url"])
+    terminal.say(answer["url"])
     if not no_browser:
         webbrowser.open(answer["url"])
 

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from makeway.errors import nearest
 from makeway.settings import unstructure
 from makeway_app.cli.terminal import note
-from makeway_local_world.commands import options, scripts
+from makeway_local_world.commands import options, scripts, terminal
 from makeway_local_world.commands.client import Absent, Daemon
 from makeway_local_world.commands.output import ended, exit_status
 from makeway_local_world.requests import RESOURCES, Request
@@ -232,12 +232,12 @@ def submit(
     server, answer = _hand_in(request)
     waits = waits or bool(ctx.meta.get("makeway.wait"))
     if as_json and not waits:
-        options.put(answer)
+        terminal.put(answer)
     elif parsable:
-        click.echo(answer["id"])
+        terminal.say(answer["id"])
     elif not as_json:
         tasks = len(answer["jobs"])
-        click.echo(
+        terminal.say(
             f"submitted job {answer['id']}"
             + (f" ({tasks} tasks)" if answer["jobs"] != [answer["id"]] else "")
         )
@@ -245,7 +245,7 @@ def submit(
         sys.stdout.flush()
         found = ended(server, answer["id"])
         if as_json:
-            options.put({**answer, "ended": found})
+            terminal.put({**answer, "ended": found})
         raise click.exceptions.Exit(max(map(exit_status, found)))
 
 
@@ -275,9 +275,9 @@ def whom(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     request = _request(ctx, {**given, "wrap": None}, "", runs=False)
     answer = Daemon().post("/v1/whom", unstructure(request))
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
         return
-    click.echo("\n".join(answer["told"]))
+    terminal.say(*answer["told"])
 
 
 def _request(ctx: click.Context, given: dict[str, Any], key: str, *, runs: bool = True) -> Request:

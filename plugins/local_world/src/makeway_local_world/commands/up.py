@@ -23,7 +23,7 @@ from makeway_app.cli.inputs import load_config
 from makeway_app.cli.loose import load_files, plugin_option
 from makeway_app.cli.terminal import note
 from makeway_local_world import default
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.daemon import holding
 from makeway_local_world.places import Places, make_private
@@ -85,13 +85,13 @@ def up(
     The daemon ends with `makeway down`; jobs go on without it. The next one finds them again.
     """
     if print_unit:
-        click.echo(unit(system=system, config=config, state=state), nl=False)
+        terminal.say_text(unit(system=system, config=config, state=state))
         return
     if system and os.geteuid():
         raise click.UsageError("--system is for root; without it the daemon runs jobs of your own")
     loaded, source = configuration(config)
     if print_config:
-        click.echo(dump_toml(loaded), nl=False)
+        terminal.say_text(dump_toml(loaded))
         return
     places = Places.find(system=system, state=state, socket=socket, configured=loaded.world.state)
     if foreground:
@@ -99,12 +99,12 @@ def up(
         return
     about = _background(config, places, system, plugin_files)
     if as_json:
-        options.put(about)
+        terminal.put(about)
         return
-    click.echo(f"makeway is up: {_summary(loaded)}")
-    click.echo(f"  configuration: {source}\n  state: {places.state}")
+    terminal.say(f"makeway is up: {_summary(loaded)}")
+    terminal.say(f"  configuration: {source}", f"  state: {places.state}")
     if places.socket != Places.find(system=system).socket:
-        click.echo(f"  commands find it by MAKEWAY_SOCKET={places.socket}")
+        terminal.say(f"  commands find it by MAKEWAY_SOCKET={places.socket}")
 
 
 def configuration(path: Path | None) -> tuple[Config, str]:
@@ -190,7 +190,7 @@ def _background(
         raise NotStarted(f"the daemon did not come up; {places.state / LOG} says why") from None
     if "error" in told:
         process.wait(10.0)
-        click.echo(f"makeway: {told['error']}", err=True)
+        terminal.say(*f"makeway: {told['error']}".split("\n"), err=True)
         raise click.exceptions.Exit(int(told["status"]))
     return dict(told)
 
@@ -274,17 +274,17 @@ def down(kill: bool, timeout: float, as_json: bool) -> None:
             server.post("/v1/commands", {"verb": "cancel", "all": True})  # again: one may wait anew since
         server.post("/v1/undrain")
         if left:
-            click.echo(f"makeway: {left} jobs are still there; the daemon goes on", err=True)
+            terminal.say(f"makeway: {left} jobs are still there; the daemon goes on", err=True)
             raise click.exceptions.Exit(1)
     server.post("/v1/down")
     state = Path(str(about["state"]))
     while holding.held(state) and time.monotonic() < until:
         time.sleep(0.02)
     if holding.held(state):
-        click.echo(f"makeway: process {about['pid']} still runs; it ends after its step", err=True)
+        terminal.say(f"makeway: process {about['pid']} still runs; it ends after its step", err=True)
         raise click.exceptions.Exit(1)
     if as_json:
-        options.put({"pid": about["pid"], "killed": kill})
+        terminal.put({"pid": about["pid"], "killed": kill})
 
 
 def _live(server: Daemon, until: float) -> Iterator[Sequence[Mapping[str, Any]]]:

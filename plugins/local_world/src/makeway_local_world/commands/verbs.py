@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import REFUSED, Daemon
 
 _DONE = {
@@ -34,12 +34,12 @@ def order(verb: str, jobs: Sequence[str], as_json: bool, **more: Any) -> None:
 def tell(verb: str, answer: Mapping[str, Any], as_json: bool) -> None:
     """Print what became of an order."""
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
     else:
         for job_id, why in answer["refused"].items():
-            click.echo(f"makeway: {f'job {job_id}: ' if job_id else ''}{why}", err=True)
+            terminal.say(f"makeway: {f'job {job_id}: ' if job_id else ''}{why}", err=True)
         if len(answer["done"]) > 1:
-            click.echo(f"{len(answer['done'])} jobs {_DONE[verb]}")
+            terminal.say(f"{len(answer['done'])} jobs {_DONE[verb]}")
     if answer["refused"]:
         raise click.exceptions.Exit(REFUSED)
 
@@ -118,7 +118,7 @@ def drain(reason: str, as_json: bool) -> None:
     """Start nothing any more; jobs that run go on. REASON is shown to people."""
     answer = Daemon().post("/v1/drain", {"reason": reason})
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
 
 
 @click.command()
@@ -127,7 +127,7 @@ def undrain(as_json: bool) -> None:
     """Start jobs again after `drain`."""
     answer = Daemon().post("/v1/undrain")
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
 
 
 __all__ = [

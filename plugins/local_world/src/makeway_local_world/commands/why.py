@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from makeway_local_world.commands import options
+from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon, job_route
 
 
@@ -15,10 +15,10 @@ def why(job: str, as_json: bool) -> None:
     """Say why a job does not run: by whom it was displaced or held back, what would have to happen, about when."""
     answer = Daemon().get(job_route(job, "why"))
     if as_json:
-        options.put(answer)
+        terminal.put(answer)
         return
     head, *rest = answer["told"]
-    click.echo("\n".join([head, *(f"  {line}" for line in rest)]))
+    terminal.say(head, *(f"  {line}" for line in rest))
 
 
 __all__ = ["why"]
