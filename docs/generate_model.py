@@ -65,7 +65,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "What makes answers quicker and changes none": (
         "BulkAttempt",
-        "CountingSelector",
         "ForecastingSelector",
         "ForesightedSelector",
         "GainingSelector",

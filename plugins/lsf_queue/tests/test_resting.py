@@ -425,7 +425,7 @@ def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPat
         quick = _end(config, jobs)
         left += len(quick[1])
         for of, name, instead in (
-            (Engine, "be_patient", lambda self, **_: None),
+            (Engine, "leave_unheard", lambda self: None),
             (Schedulers, "_requests", lambda self: None),
             (Requests, "_why", of_each),
         ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,7 +12,6 @@ import pytest
 
 from makeway.config import Config
 from makeway.model import Job, JobSpec, Seconds
-from makeway.priorities import Priority
 from makeway.settings import structure
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
@@ -21,7 +19,6 @@ from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits.headroom import Headroom
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.limits.submission import Submission
-from makeway_slurm.multifactor.factors import total
 from makeway_slurm.multifactor.fair_tree import FairTree
 from makeway_slurm.multifactor.prioritizer import Multifactor
 
@@ -243,30 +240,6 @@ def test_only_levels_are_ranked_anew_in_which_somebody_has_changed_places(
     replay(config, given, (), Options())
     assert levels.total() > 5
     assert levels[1]
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_priorities_at_leisure_are_those_of_each_job(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Age, fair share and the rest are added one after the other, as for a job by itself."""
-    current, seen = Multifactor.current, Counter[bool]()
-
-    def checked(multifactor: Multifactor, given: Sequence[Job], view: Any) -> Sequence[Priority]:
-        found = current(multifactor, given, view)
-        second = math.floor(multifactor.worked_out_at + 1e-6)
-        for job, priority in zip(given, found, strict=True):
-            age = multifactor._accrual.age(job, second) * multifactor.settings.weight_age
-            node = multifactor.book.association_of(job)
-            weigher, since = multifactor._weigher, job.eligible_since
-            looked_for = since is not None and math.floor(since + 1e-6) < second
-            fixed = (weigher.looked_for if looked_for else weigher.fixed)(job, job.partition, node)
-            assert priority == total(age, fixed, multifactor._fairshare(node))
-            seen[age > 0] += 1
-        return found
-
-    monkeypatch.setattr(Multifactor, "current", checked)
-    chance = random.Random(seed)
-    replay(site(chance, max_age=3000.0), jobs(chance, 2000), (), Options())
-    assert seen[True]
 
 
 def amounts(

@@ -32,32 +32,6 @@ def difference(scenario: Scenario, plugins: Mapping[str, Any]) -> str:
     return _between(recorded, alone, "it is recorded") or _between(traced, alone, "its jobs are traced")
 
 
-def put_off(scenario: Scenario, plugins: Mapping[str, Any]) -> str:
-    """Say how a run comes out otherwise where nobody watches it meanwhile; empty: it does not."""
-    config = scenario.settings
-    if not isinstance(config, Config):
-        config = builders.config(scenario.machine, config)
-    patience = Patience()
-    one, other = (
-        replay(config, scenario.specs, (), options).summary()["jobs"]
-        for options in (Options(plugins=plugins), Options(plugins=plugins, after_step=patience))
-    )
-    for name, watched in other.items():
-        alone = one.get(name)
-        if alone != watched:
-            shown = [_stretches(each) for each in (watched, alone)]
-            return f"job {name} is {shown[0]} where somebody watches, {shown[1]} where not"
-    return ""
-
-
-def _stretches(job: Any) -> str:
-    """Return the states of a job in words."""
-    return ", ".join(
-        f"{each['state']} from {each['start']:g} s on {each.get('nodes', 'no nodes')}"
-        for each in (job or {}).get("intervals", ())
-    )
-
-
 def _between(told: _States, alone: _States, where: str) -> str:
     for (now, one), (_, other) in zip(told, alone, strict=False):
         for name in {**one, **other}:
@@ -99,4 +73,4 @@ def _states(scenario: Scenario, plugins: Mapping[str, Any], heard: Options) -> _
     return found
 
 
-__all__ = ["difference", "put_off"]
+__all__ = ["difference"]

@@ -88,12 +88,6 @@ def makeway_priority(view: ClusterView) -> Prioritizer | None:
 
     :param view: the empty cluster; the same object stays valid for the whole run.
     :returns: a `makeway.priorities.Prioritizer`; what it has to count it keeps in a book (``view.book``).
-        One that foresees for how long the order stands is asked less often
-        (`makeway.priorities.PatientPrioritizer`).
-        One that can make up for what was put off is asked only when an order decides something, in replays that nobody
-        watches (`makeway.priorities.LeisurelyPrioritizer`).
-        One of them that knows which jobs keep their order among themselves is asked about the first of each kind
-        (`makeway.priorities.KindredPrioritizer`).
         One whose clocks start when a scheduler looks at the queue is told of each pass
         (`makeway.priorities.WatchfulPrioritizer`).
         None: no opinion; if all pass, jobs stand in order of submission.

@@ -44,7 +44,6 @@ from makeway.model.jobs import (
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import (
     BulkAttempt,
-    CountingSelector,
     DisplacingSelector,
     ForecastingSelector,
     ForesightedSelector,
@@ -87,7 +86,6 @@ __all__ = [
     "Cluster",
     "ClusterView",
     "Commands",
-    "CountingSelector",
     "Cover",
     "DisplacingSelector",
     "Exclusive",

@@ -140,35 +140,6 @@ class Turns(Protocol):
         """
 
 
-class CountingSelector(Selector, Protocol):
-    """A selector to which most jobs are a number of nodes, so that they start and wait without an attempt.
-
-    For such a job `attempt` comes to what `place` says, and `screen` keeps it if its size is no more than there are
-    idle nodes. A selector that has these methods need not be asked about every job.
-    """
-
-    counts_ahead: bool
-    """Whether `forecast` says of such a job when so many nodes of its partition will be idle, and how many more."""
-
-    def wants(self, job: Job) -> int | None:
-        """Return how many idle nodes of its partition `job` takes, whichever they are; None: it is not that simple.
-
-        It never changes while request and partition stay the same. `possible` has nothing against such a job.
-        """
-
-    def idle(self, nodes: NodeBits) -> NodeBits | None:
-        """Return those of `nodes` that may be taken now; None: it is not that simple, since jobs share some.
-
-        A node that somebody starts on is idle again once he has given it back.
-        """
-
-    def place(self, idle: NodeBits, wanted: int) -> Placement | None:
-        """Return where a job starts that wants so many of these idle nodes; None: there are too few.
-
-        It has its nodes to itself, holds no licences, and is laid over nobody.
-        """
-
-
 class PromptSelector(Selector, Protocol):
     """A selector that answers for a plain job without making an attempt."""
 

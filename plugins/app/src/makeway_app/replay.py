@@ -155,12 +155,10 @@ def _simulated(
     else:
         world = RunnerWorld(options.runner(jobs, engine.clockwork))
     watched = bool(options.snapshots or options.states or options.after_step is not None)
-    if options.runner is None and not watched:
-        undisturbed = not commands and options.begin is None
-        engine.be_patient(unheard=options.until is None, undisturbed=undisturbed)
+    if not (watched or commands or options.runner or options.until is not None or options.begin is not None):
+        engine.leave_unheard()
     with collector.paused():  # there are no cycles among records
         ended_at = drive(engine, world, options)
-    engine.catch_up(ended_at)
     engine.be_heard()
     return ended_at
 

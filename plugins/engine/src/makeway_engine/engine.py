@@ -50,13 +50,9 @@ from makeway_engine.commands import Commands
 from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
-from makeway_engine.express import express_of
-from makeway_engine.express_leisure import LeisurelyExpress, leisurely_express_of
-from makeway_engine.express_shared import shared_express_of
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
-from makeway_engine.patience import Patience
 from makeway_engine.placing import Placer
 from makeway_engine.priorities import Priorities
 from makeway_engine.priority import priorities_of
@@ -192,60 +188,10 @@ class Engine:
         self._enforce = scheduler.enforce_time_limits
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
-        self._patient = self._unheard = False
-        ways = (express_of, shared_express_of)
-        of_engine = self, self.endings, self.rhythm, self._handle
-        self.express = next((found for way in ways if (found := way(*of_engine)) is not None), None)
-        """The short way for plain jobs; None: there is none in this run."""
-        self._at_leisure: LeisurelyExpress | None = None
-        """The same, where priorities are worked out at leisure."""
-        self._patience: Patience | None = None
-        """Leaves out what decides nothing; None: all is done at its time."""
 
-    def be_patient(self, *, unheard: bool = False, undisturbed: bool = False) -> None:
-        """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps.
-
-        :param unheard: nobody asks what jobs wait for meanwhile either: passes that can start nobody are left out.
-        :param undisturbed: nothing happens but that jobs are submitted and end, until nobody runs any more. Why jobs
-            wait is then said by `be_heard`.
-        """
-        self._patient = (
-            self.priorities.looks_ahead
-            and not self.placer.preemption
-            and self.gang is None
-            and not self.forgiveness.on
-            and not self.rhythm.periodic
-            and not self.rhythm.on_grids
-        )
-        asked_in_passes = map(self.policies.implements, ("makeway_marks", "makeway_next"))
-        self._unheard = (
-            self._patient
-            and unheard
-            and not self.recorder.listens
-            and self.recorder.traced is None
-            and self.schedulers.backfill is None
-            and not any(asked_in_passes)
-        )
-        orders = self.policies.implements("makeway_queue_order")
-        if self._unheard and not orders and self.priorities.be_leisurely():
-            in_time = self._enforce and not self.config.scheduler.over_time_limit
-            self._patience = Patience(
-                self.ledger,
-                self.queue,
-                self.transitions,
-                self.placer,
-                self.priorities,
-                self.rhythm,
-                self.schedulers.easy if self.config.scheduler.type == "easy" else None,
-                self.schedulers.contest(self.priorities.kinship()),
-                in_time=in_time,
-            )
-            self.express = self._at_leisure = leisurely_express_of(
-                self, self.endings, self.rhythm, self._handle, self._patience
-            )
-
-        listens = self.recorder.listens or self.recorder.on_decision is not None
-        if unheard and undisturbed and not (listens or self.forgiveness.on):
+    def leave_unheard(self) -> None:
+        """Leave it open from now on why jobs wait: nobody asks, until `be_heard`."""
+        if not (self.recorder.listens or self.recorder.on_decision is not None or self.forgiveness.on):
             self.schedulers.leave_unheard()
 
     def be_heard(self) -> None:
@@ -255,7 +201,6 @@ class Engine:
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""
         self.forgiveness.begin()
-        self.express = self._at_leisure = None
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -264,22 +209,8 @@ class Engine:
         :raises RunnerError: time runs backwards.
         :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
-        express = self.express
-        if express is not None:
-            if now > self.ledger.now and (actions := express.step(now, events)) is not None:
-                self._instant_steps = 0
-                return actions
-            express.calm = False
-        return self._step(now, events)
-
-    def _step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
-        """Do so the plain way."""
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         rhythm, forgiveness = self.rhythm, self.forgiveness
-        patience = self._patience
-        taken = patience is not None and patience.takes(now, events)
-        if self.priorities.steady_until is not None and not taken:
-            self.catch_up(now - 2 * _TINY)  # what is due now follows the events of now
         if rhythm.on_grids:
             rhythm.note_points(now)
         if now > ledger.now:
@@ -318,11 +249,7 @@ class Engine:
                 self.endings.overdue(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
-        if patience is not None:
-            patience.note(events)
-            patience.run(now, events)
-        else:
-            self._run(now, events)
+        self._run(now)
         if self.gang is not None:
             self._tick_at = self._next_tick(self.gang)
         if self.endings.looks:
@@ -334,11 +261,10 @@ class Engine:
             return self.deeds.number(transitions.actions)
         return transitions.actions
 
-    def _run(self, now: Seconds, events: Sequence[Event]) -> None:
+    def _run(self, now: Seconds) -> None:
         """Work priorities out that are due, and make the passes that are."""
-        rhythm, forgiveness, queue = self.rhythm, self.forgiveness, self.queue
-        renewed = self.priorities.prioritizer is not None and self.priorities.due(now)
-        if renewed:
+        rhythm, forgiveness = self.rhythm, self.forgiveness
+        if self.priorities.prioritizer is not None and self.priorities.due(now):
             self._renew_priorities()
         if forgiveness.on:
             forgiveness.run(lambda: rhythm.run(now), None)
@@ -346,25 +272,6 @@ class Engine:
                 self.placer.stop_preemption()
         else:
             rhythm.run(now)
-        if self._patient and queue.entries:
-            if self._unheard and not self.placer.has_room_for_any(queue.entries):
-                self.priorities.look_ahead(())
-            elif renewed and not events and not self.transitions.actions:
-                self.priorities.look_ahead([job for _, job, _ in queue.entries])
-
-    def catch_up(self, now: Seconds) -> None:
-        """Work out which priorities were put off up to `now`, as if it had been done in time."""
-        if self._patience is not None:
-            if self.priorities.steady_until is not None or self.priorities.owed:
-                self.ledger.now = max(self.ledger.now, now)
-                self._patience.catch_up()
-            return
-        if self.priorities.steady_until is None:
-            return
-        self.priorities.steady_until = None
-        if self.priorities.due(now):
-            self.ledger.now = max(self.ledger.now, now)
-            self._renew_priorities()
 
     def _renew_priorities(self) -> None:
         """Let all priorities be worked out anew; a pass is made where that may decide something."""
@@ -473,17 +380,6 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
-        if self._at_leisure is not None:
-            if self._at_leisure.calm and (soon := self._at_leisure.wake(now)) is not None:
-                return soon if soon < _NEVER else None
-        elif self.express is not None and self.express.calm:
-            ends, soon = self.ledger.by_end, self.endings.look_at
-            if soon is None or not self.ledger.jobs_active.by_id:
-                soon = _NEVER
-            if ends and self._enforce and ends[0][0] < soon:
-                soon = ends[0][0]
-            if soon > now:
-                return soon if soon < _NEVER else None
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         queue, rhythm = self.queue, self.rhythm
@@ -504,8 +400,6 @@ class Engine:
             at = rhythm.look_wake(look, now)
             if at < wake:
                 wake = at
-        if self._patience is not None and self._patience.wake < wake and queue.entries:
-            wake = self._patience.wake
         due = self.priorities.next_at if self.priorities.prioritizer is not None else None
         if due is not None and due < wake:
             wake = due

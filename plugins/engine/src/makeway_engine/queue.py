@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, cast
 
 import attrs
@@ -26,7 +26,6 @@ from makeway_engine.throttle import WAITS, Throttle
 
 _PENDING = JobState.PENDING
 
-_ONLY_INT = {int}
 BEGINS = "BeginTime"
 NEVER = "NotRun"
 """Reason of a job that its log says was withdrawn before it started (`JobSpec.withdrawn_at`)."""
@@ -396,82 +395,6 @@ class Queue:
                 entries.sort(key=_first)
                 moved = moved or entries is self.entries
         return moved
-
-    def renew_all(
-        self, jobs: Sequence[Job], priorities: Sequence[Priority], new: Collection[str], *, just_now: bool
-    ) -> bool:
-        """Give jobs other priorities; say whether anybody who is not new stands elsewhere among such.
-
-        :param new: ids of those who had none before.
-        :param just_now: whether they are due at this instant: if those of others change, those who arrived are put in
-            order, too.
-        """
-        if self._in_partition or set(map(type, priorities)) != _ONLY_INT:
-            return self._renew_one_by_one(jobs, priorities, new, just_now=just_now)
-        entries = self.entries
-        if len(jobs) == len(new) < len(entries) // 2 and all(len(job.partitions) == 1 for job in jobs):
-            for job, priority in zip(jobs, priorities, strict=True):
-                self.move(job, cast(int, priority))
-            return False
-        in_order = just_now and any(
-            job.priority != priority and job.id not in new
-            for job, priority in zip(jobs, priorities, strict=True)
-        )
-        for job, priority in zip(jobs, priorities, strict=True):
-            put_field(job, "priority", priority)
-        self._ranks.clear()
-        self.listeners.reordered()
-        before = entries[:]
-        for listed in (self.arrivals, entries) if self.arrivals else (entries,):
-            listed[:] = [
-                ((key[0], key[1], -job.priority, key[3], key[4], key[5]), job, partition)
-                for key, job, partition in listed
-            ]
-        if in_order:
-            self.arrivals.sort(key=_first)
-        if all(map(operator.lt, entries, entries[1:])):
-            return False
-        entries.sort(key=_first)
-        if not new:
-            return True
-        old, now = (
-            [(entry[1].id, entry[2].index) for entry in listed if entry[1].id not in new]
-            for listed in (before, entries)
-        )
-        return old != now
-
-    def move(self, job: Job, priority: int) -> None:
-        """Give a job of one partition another priority."""
-        partition, entries = job.partitions[0], self.entries
-        at = bisect.bisect_left(entries, (self.key_of(job, partition),))
-        there = at < len(entries) and entries[at][1] is job
-        if there:
-            for listener in self.listeners.all:
-                listener.left(job)
-            del entries[at]
-        put_field(job, "priority", priority)
-        if there:
-            entry = (self.key_of(job, partition), job, partition)
-            bisect.insort(entries, entry)
-            for listener in self.listeners.all:
-                listener.came(entry)
-            self.arrivals[:] = [entry if each[1] is job else each for each in self.arrivals]
-
-    def _renew_one_by_one(
-        self,
-        jobs: Sequence[Job],
-        priorities: Sequence[Priority],
-        new: Collection[str],
-        *,
-        just_now: bool,
-    ) -> bool:
-        """Do what `renew_all` does where partitions differ."""
-        old = [(entry[1].id, entry[2].index) for entry in self.entries if entry[1].id not in new]
-        arrived = {(entry[1].id, entry[2].index): at for at, entry in enumerate(self.arrivals)}
-        self.renew(dict(zip(jobs, priorities, strict=True)))
-        if not just_now:
-            self.arrivals.sort(key=lambda entry: arrived[entry[1].id, entry[2].index])
-        return old != [(entry[1].id, entry[2].index) for entry in self.entries if entry[1].id not in new]
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

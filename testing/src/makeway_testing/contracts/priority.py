@@ -11,12 +11,11 @@ from hypothesis.strategies import SearchStrategy
 
 from makeway.model import ClusterView, Job
 from makeway.priorities import Occasion, Prioritizer
-from makeway_engine.kinship import HIGHEST
+from makeway_engine.priorities import HIGHEST
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.failures import BreachError
 from makeway_testing.policies import lower_tiers
-from makeway_testing.strategies import Scenario, contended, queues
-from makeway_testing.unrecorded import put_off
+from makeway_testing.strategies import Scenario, contended
 
 _HOOK = "makeway_priority"
 Rule = Callable[[str, Any, Sequence[Job], Prioritizer, ClusterView], str | None]
@@ -101,16 +100,6 @@ class PriorityContract(DecisionContract):
             return None if again == memory else "what it handed over is not the same after a way through JSON"
 
         self.answered(rule)
-
-    def test_nobody_has_to_watch(self) -> None:
-        """Jobs start at the same time and place where nobody watches, so that priorities may be asked for late."""
-
-        def rule(scenario: Scenario) -> None:
-            found = put_off(scenario, {**self.companions, self.plugin: self._plugin()})
-            if found:
-                raise BreachError(found, hook=_HOOK)
-
-        self.hold(rule, queues().map(self._with_plugin), times=2)
 
     def answered(self, rule: Rule) -> None:
         """Hold a rule about what the policy answers; the docstring of the calling test says what it is."""

@@ -33,8 +33,6 @@ from makeway_testing.watching import Call, plain, short
 
 _HOOK = "makeway_selector"
 _MOST_SCREENED = 4
-_COUNTING = ("wants", "idle", "place")
-"""What a `makeway.model.CountingSelector` says beside."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -72,7 +70,7 @@ class _Shown:
         """Moments at which jobs of a shape were dropped, by their nodes as well."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in _COUNTING or name == "place_now":
+        if name == "place_now":
             raise AttributeError(name)  # every job is to be attempted, and each question shown
         return getattr(self._inner, name)
 
@@ -282,10 +280,6 @@ class SelectContract(DecisionContract):
         """Of those whom `screen` has dropped, `with_room`, where there is one, names whoever it keeps by now."""
         self.asked(lambda question: None)
 
-    def test_jobs_that_are_counted_are_placed_as_ever(self) -> None:
-        """Where a job is a number of nodes (`CountingSelector`), it is placed and forecast by that number."""
-        self.asked(lambda question: _miscounted(question))
-
     def test_it_places_at_once_as_an_attempt_does(self) -> None:
         """`place_now`, where there is one, says what an attempt says with nobody removed."""
 
@@ -347,44 +341,6 @@ def _nodes(nodes: NodeBits, view: ClusterView) -> str:
 
 def _names(allocation: Allocation, view: ClusterView) -> str:
     return _nodes(allocation.nodes, view)
-
-
-def _miscounted(question: Question) -> str | None:
-    """Say where counting nodes comes to something else than an attempt or a forecast."""
-    selector: Any = question.selector
-    if not all(hasattr(selector, verb) for verb in _COUNTING):
-        return None
-    job, view = question.job, question.view
-    wanted, idle = selector.wants(job), selector.idle(question.nodes)
-    if wanted is None or idle is None:
-        return None
-    counted, placed = selector.place(idle, wanted), question.attempt().probe()
-    if plain(counted) != plain(placed if isinstance(placed, Placement) else None):
-        return f"place() says {short(plain(counted))}, and an attempt {short(plain(placed))}"
-    nodes = job.partition.nodes & view.up
-    open_now = selector.idle(nodes)
-    if open_now is None or not selector.counts_ahead or bitmap.count(nodes) < wanted:
-        return None
-    ahead = selector.forecast(job, nodes, view, ())
-    found = None if ahead is None else (ahead.at, ahead.spare, ahead.eligible)
-    said = _counted_ahead(bitmap.count(open_now), wanted, nodes, view)
-    return None if found == said else f"by counting ends it starts at {said}, by its forecast at {found}"
-
-
-def _counted_ahead(
-    have: int, wanted: int, nodes: NodeBits, view: ClusterView
-) -> tuple[float, int, NodeBits] | None:
-    """Return when so many of `nodes` are idle, how many are then to spare, and `nodes`; None: never."""
-    if have >= wanted:
-        return view.now, have - wanted, nodes
-    at: float | None = None
-    for end, _, job in view.releases():
-        if at is not None and end > at:
-            break
-        have += bitmap.count(job.nodes & nodes)
-        if at is None and have >= wanted:
-            at = max(end, view.now)
-    return None if at is None else (at, have - wanted, nodes)
 
 
 def _short_of(question: Question) -> str | None:

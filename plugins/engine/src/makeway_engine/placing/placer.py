@@ -5,7 +5,7 @@ Each has a room of its own. An attempt is one `Question`; it goes from room to r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -14,7 +14,6 @@ from makeway.model import Blocked, Candidates, Choice, Job, Partition, Placement
 from makeway.partition_bounds import BOUNDS, beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import SETTLED, Ledger, enter
 from makeway_engine.placing.action import Action
@@ -64,10 +63,6 @@ class Placer:
         """Whether anybody may displace anybody."""
         self.forgiveness = forgiveness
         self._has_limits = rulings.limited
-        self.quick: Callable[[Question], Outcome | None] | None = None
-        """Says with few calls what an attempt comes to, or nothing; None: all are made in full."""
-        self.waits: Callable[[Job], bool] | None = None
-        """Says of a job that found no room, and still finds none, that an attempt is in vain; None: nobody does."""
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self.glance = Glance(ledger, selector)
@@ -94,10 +89,6 @@ class Placer:
         """Let nobody displace anybody from now on: a policy has failed too often."""
         self.preemption = False
 
-    def has_room_for_any(self, entries: Sequence[Entry]) -> bool:
-        """Whether a glance leaves it open that one of these could start now, with nobody making way."""
-        return bool(self.selector.screen([entry[1] for entry in entries], self.ledger.up))
-
     # -------------------------------------------------------------------------- attempt
     def serve(self) -> None:
         """Try those first whose victims have all gone; what was kept for them is open to all from then on."""
@@ -114,9 +105,6 @@ class Placer:
         if reason := self.out_of_bounds(job, partition):
             return self.wait_beyond(job, partition, reason)
         if not self.forgiveness.on:
-            quick = self.quick
-            if quick is not None and (outcome := quick(question)) is not None:
-                return outcome
             return self._try_start(question)
         outcome = self.forgiveness.run(lambda: self._try_start(question), None, job)
         if outcome is not None:

@@ -12,13 +12,11 @@ from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.model import Job, Selector
 from makeway.registry import Policies, scheduler_of
-from makeway_engine.kinship import Kinship
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.rulings import Ahead
 from makeway_engine.schedulers.common import Attempts
-from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.easy import Easy
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.gains import Gains
@@ -87,15 +85,6 @@ class Schedulers:
         self._het = scheduler.type == "builtin"
         self.alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
         """Makes whole passes by itself; None: `strict` does, and backfill behind it."""
-        self.passed = self._passed_of(scheduler.type)
-        """Called instead of a pass where the only job that waits was started; None: a pass has to be made."""
-
-    def _passed_of(self, kind: str) -> Callable[[], None] | None:
-        if kind == "easy":
-            return self.easy.passed
-        if kind == "greedy":
-            return self.greedy.passed if self.greedy.can_be_left_out else None
-        return self.strict.passed if kind == "builtin" and not self.attempts.raw else None
 
     def _turns(self) -> OneByOne | None:
         """Return what asks a policy for one job after the other; None: no policy names them, or passes look at all."""
@@ -140,23 +129,6 @@ class Schedulers:
         policies, view = attempts.policies, attempts.ledger
         in_vain, turned, idle = policies.in_vain(view), policies.turned(view), policies.idle(view)
         return Requests(attempts.queue, alike, placer.beyond, in_vain, turned, idle)
-
-    def contest(self, kinship: Kinship | None) -> Contest | None:
-        """Return what names the jobs of passes where priorities are put off; None: nothing does."""
-        attempts = self.attempts
-        strict, greedy = self._het, self.alone is not None and self.alone == self.greedy.run
-        if (
-            kinship is None
-            or attempts.custom_order
-            or attempts.turns
-            or attempts.raw
-            or not (strict or greedy)
-        ):
-            return None
-        contest = Contest(attempts.queue, kinship, strict=strict)
-        if strict:
-            self.strict.contest = contest
-        return contest
 
     def leave_unheard(self) -> None:
         """Leave it open from now on why jobs wait, where that spares work: nobody asks until `be_heard`."""

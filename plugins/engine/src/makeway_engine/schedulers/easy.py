@@ -20,7 +20,6 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway_engine.schedulers.common import Attempts
-from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
@@ -29,7 +28,6 @@ Barred = tuple[Job, NodeBits, Seconds]
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
 _PENDING = JobState.PENDING
 _STARTED = Outcome.STARTED
-_BUSY = Outcome.BUSY
 
 
 class Easy:
@@ -83,7 +81,7 @@ class Easy:
                     self._learn(self._in_vain, reserved, arrivals=True)
                 return
         self.reserved = None
-        ledger, waits = self._ledger, self._placer.waits
+        ledger = self._ledger
         freed = ledger.freed
         vain = self._in_vain is not None and self._in_vain.holds()
         barred = self._barred
@@ -92,19 +90,7 @@ class Easy:
         at = 0
         while at < len(entries):
             entry = entries[at]
-            _, job, partition = entry
-            if (
-                vain
-                and (barred is None or barred[0] is job)
-                and waits is not None
-                and job.reason == NO_ROOM
-                and job.partition is partition
-                and ledger.freed == freed
-                and waits(job)
-            ):
-                outcome = _BUSY
-            else:
-                outcome = attempts.try_entry(entry, holds_up=True)
+            outcome = attempts.try_entry(entry, holds_up=True)
             if outcome in _GONE:
                 if at < len(entries) and entries[at] is entry:
                     at += 1  # the queue itself has lost the entry of a job that left it
@@ -156,42 +142,6 @@ class Easy:
             return False
         self._barred = job, nodes, shadow
         return True
-
-    def passed(self) -> None:
-        """Be as after a pass in which the only job that waited has started."""
-        self.attempts.again = False
-        self.reserved = None
-        if self._queue.arrivals:
-            self._queue.arrivals = []
-
-    @property
-    def leader(self) -> Job | None:
-        """The job for which what comes free is kept; None: nobody is known."""
-        return self.reserved.entry[1] if self.reserved is not None else None
-
-    @property
-    def can_be_renewed(self) -> bool:
-        """Whether a reservation that begins anew comes to the same as the one in force: it only counts nodes.
-
-        Who has started beside it since is over before it begins, or takes nodes that were to spare. It begins later if
-        they were not: jobs of other partitions may take more. A job that can never start cannot after others have.
-        """
-        reserved = self.reserved
-        return (
-            reserved is None
-            or not reserved.settled
-            or reserved.forecast is None
-            or (reserved.spare is not None and reserved.spare >= 0)
-            or not reserved.holds(self._ledger)
-        )
-
-    def keep_room_for(self, entry: Entry) -> None:
-        """Keep room for a job that is not kept out and waits, as a pass just before now would have done."""
-        self.attempts.again = False
-        reserved = self.reserved
-        if reserved is None or reserved.entry[1] is not entry[1] or not reserved.holds(self._ledger):
-            reserved = self.reserved = Reserved(entry, self._ledger)
-        reserved.doubtful = False
 
     def is_admitted(self, reserved: Reserved) -> bool:
         """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""

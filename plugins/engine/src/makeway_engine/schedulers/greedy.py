@@ -122,30 +122,6 @@ class Greedy:
         if waiting and not self._placer.glance.among(waiting):
             in_vain.nobody(arrivals=True)
 
-    @property
-    def can_be_left_out(self) -> bool:
-        """Whether a pass over nobody but jobs that start leaves nothing behind but what `passed` does."""
-        return not (self._wants_before or self._asks_whom or self._attempts.turns)
-
-    @property
-    def tries_alone(self) -> bool:
-        """Whether those who come are tried as any job is, without a look at those who wait."""
-        return self.can_be_left_out and self._requests is None and not self._traces
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all who wait have been tried since anything was given back."""
-        return self._settled == self._ledger.freed and not self._attempts.again
-
-    def passed(self) -> None:
-        """Be as after a pass in which all who waited have started, where jobs stand in order."""
-        if self._queue.arrivals:
-            self._queue.arrivals = []
-        self._waiting = []
-        self._attempts.again = False
-        self._ahead.jobs = ()
-        self._settled = self._ledger.freed
-
     def _go_through_named(self, named: Sequence[Job]) -> None:
         """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
         attempts = self._attempts

@@ -21,7 +21,6 @@ from makeway_engine.ledger import Ledger, enter
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import BEGINS
 from makeway_engine.schedulers.common import Attempts
-from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.going_on import GoingOn
 from makeway_engine.schedulers.lanes import BEHIND, Lanes, wait_behind
 from makeway_engine.schedulers.settled import Settled
@@ -64,8 +63,6 @@ class Strict:
         :param lanes: knows its queue by partition; None: each pass goes through all of it.
         """
         self._lanes = lanes
-        self.contest: Contest | None = None
-        """Names the jobs of a pass where the queue is out of order; None: it is in order."""
         plain = not (attempts.custom_order or attempts.turns or attempts.raw)
         self.settled = self._settled = settled if plain else None
         self._attempts = attempts
@@ -109,8 +106,6 @@ class Strict:
         :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
         """
         queue, settled = self._queue, self._settled
-        if self.contest is not None and self.contest.is_on:
-            return self._run_contest(self.contest)
         whole = settled is not None and depth >= len(queue.entries)
         if settled is not None and whole and settled.lets_wait(queue.arrivals):
             queue.arrivals.clear()
@@ -150,25 +145,6 @@ class Strict:
                 while (partition := going_on.move(entry[1])) is not None:
                     self._look((entry[0], entry[1], partition), state, het=het)
         return state.started
-
-    def _run_contest(self, contest: Contest) -> bool:
-        """Make a pass over all entries, which are named one after another."""
-        state = _Pass()
-        room = len(self._ledger.cluster.nodes)
-        contest.begin()
-        while (entry := contest.next(state.closed, room)) is not None:
-            self._look(entry, state, het=False)
-        contest.end()
-        self.passed()
-        return state.started
-
-    def passed(self) -> None:
-        """Be as after a pass in which the only job that waited has started, where jobs stand in order."""
-        self._queue.arrivals.clear()
-        if self._settled is not None:
-            self._settled.begin()
-            self._settled.doubt()
-            self._settled.end()
 
     def _run_by_lane(self, lanes: Lanes) -> bool:
         """Come to the same without a look at those who stand behind somebody that waits."""

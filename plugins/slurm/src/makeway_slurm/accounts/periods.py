@@ -1,4 +1,4 @@
-"""Count recalculations of usage, and the stretches of the calendar at whose ends it is reset."""
+"""Tell the stretches of the calendar at whose ends usage is reset."""
 
 from __future__ import annotations
 
@@ -6,29 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from makeway.model import Seconds
-
 _DAY = 86400
-_STEEP, _FAR, _MANY = 1.05, 1e15, 1000
-"""Nothing is said ahead where usage decays faster in a period, after more usage, and of more recalculations."""
-
-
-def recalculations(grown: float, period: Seconds, per_second: float) -> int:
-    """Return how many recalculations surely let usage grow by less than `grown` seconds, of today's worth.
-
-    :param period: PriorityCalcPeriod.
-    :param per_second: what is left of usage after a second.
-    """
-    if not float(period).is_integer() or per_second <= 0.0:
-        return 0
-    worth = per_second ** -int(period)
-    if worth > _STEEP:
-        return 0
-    if worth == 1.0:
-        count = grown / period
-    else:
-        count = math.log1p(min(grown, _FAR) * (worth - 1.0) / period) / math.log(worth)
-    return max(0, int(min(count, _MANY)) - 1)
 
 
 def stretch(period: str, at: float) -> Sequence[int]:
@@ -48,4 +26,4 @@ def stretch(period: str, at: float) -> Sequence[int]:
     }[period]
 
 
-__all__ = ["recalculations", "stretch"]
+__all__ = ["stretch"]

@@ -15,7 +15,7 @@ from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
 from makeway_slurm.accounts import drift
 from makeway_slurm.accounts.entry import FIRST, RAW, WALL, Charge, Entry, Shape, Sums
 from makeway_slurm.accounts.limits import parse_limits
-from makeway_slurm.accounts.periods import recalculations, stretch
+from makeway_slurm.accounts.periods import stretch
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, Tree, tree_of
 from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, Holder, billable, held
@@ -215,21 +215,12 @@ class UsageBook(Sums):
         return found
 
     @property
-    def is_predictable(self) -> bool:
-        """Whether somebody is charged, and nothing is ever reset: usage grows as it does until somebody starts."""
-        return bool(self._charges) and not self.resets
-
-    @property
     def worth(self) -> float:
         """How much more a second of usage is worth a period later; infinite: that is not known."""
         period = self._settings.calc_period
         if not float(period).is_integer() or self.per_second <= 0.0:
             return math.inf
         return float(self.per_second ** -int(period))
-
-    def recalculations(self, grown: float) -> int:
-        """Return how many recalculations surely let usage grow by less than `grown` seconds, of today's worth."""
-        return recalculations(grown, self._settings.calc_period, self.per_second)
 
     def count(self, reader: object) -> None:
         """Count usage from now on, and recalculate it by the clock, for `reader`."""

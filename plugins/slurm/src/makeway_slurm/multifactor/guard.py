@@ -20,8 +20,6 @@ _FAINT = 1e-100
 """Less usage than this may vanish altogether."""
 _TOP, _BETWEEN, _BOTTOM = 2, 1, 0
 """Where who has used nothing stands, who has, and who has no share."""
-_NEAR = 3600.0
-"""Seconds of growth within which it is worth while to look again."""
 _STEEP = 1.05
 """Nothing is sure where usage decays faster in a period."""
 _Amount = tuple[float, float, float]
@@ -62,19 +60,6 @@ class RankGuard:
         if newcomers:
             self._look_at(newcomers)
         return book.decayed_sum <= self._until or self._looks_again()
-
-    def until(self) -> float:
-        """Return up to which common sum ranks surely stand; before that of now: they do not."""
-        if not self.holds():
-            return -math.inf
-        bounds, book = self._bounds, self._book
-        until = min(bounds.values(), default=math.inf)
-        if (until - book.decayed_sum) * book.scale < _NEAR:  # it may be further by now
-            one = next(one for one, bound in bounds.items() if bound == until)
-            self._watch(one, self._behind[one], self._young_rates())
-            until = min(bounds.values())
-        self._until = until
-        return until
 
     def found_anew(self, usage: Callable[[], Sequence[float]]) -> Sequence[float]:
         """Find the factors of all users that do not surely stand, and watch them from now on.

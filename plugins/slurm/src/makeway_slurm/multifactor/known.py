@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 
 import attrs
 
@@ -26,8 +25,6 @@ class Known:
     """Those of its only partition; None: it has several."""
     later: dict[str, Fixed] | None = None
     """Those that hold once a scheduler has looked for nodes for it; None: these do already, or they are the same."""
-    kind: Hashable = None
-    """What jobs have in common that keep their order while they wait; None: this one may pass anybody."""
     age: float = 0.0
     """Weighted, as of the last computation."""
     fairshare: float = 0.0
@@ -48,15 +45,4 @@ class Known:
                 self.alone = next(iter(self.fixed.values()))
 
 
-def alike(one: Known | None, other: Known | None) -> bool:
-    """Whether nothing but their age tells two jobs apart."""
-    return (
-        one is not None
-        and other is not None
-        and one.fairshare == other.fairshare
-        and (one.alone is other.alone or one.alone == other.alone)
-        and (one.later is other.later or one.later == other.later)
-    )
-
-
-__all__ = ["Known", "alike"]
+__all__ = ["Known"]

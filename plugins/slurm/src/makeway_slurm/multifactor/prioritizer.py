@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from makeway.job_table import JobTable
 from makeway.model import ClusterView, Job, Seconds
@@ -20,10 +20,6 @@ from makeway_slurm.multifactor.factors import Weigher, total
 from makeway_slurm.multifactor.fair_tree import FairTree, Share
 from makeway_slurm.multifactor.guard import RankGuard
 from makeway_slurm.multifactor.known import Known
-from makeway_slurm.multifactor.leisure import priorities_at
-from makeway_slurm.multifactor.line import Line
-from makeway_slurm.multifactor.standing import standing
-from makeway_slurm.multifactor.steady import Until, first_leads_until, order_stands_until
 
 _TINY = 1e-6
 _SPARE = 1000
@@ -73,19 +69,9 @@ class Multifactor:
         self._ranked_at = -1
         """The recalculation for which they were last known to be right."""
         self._known: dict[str, Known] = {}
-        self._many_known = _SPARE
-        """From so many on, those are forgotten who are gone."""
         self._renewed_at: Seconds = book.next_at - settings.calc_period
-        self._aging: set[str] = set()
-        """Jobs that the last recalculation was about, and those that came since; others were given a priority."""
         self._running = settings.has("CALCULATE_RUNNING")
         self._period = settings.calc_period
-        self._line = Line(settings.weight_age, settings.max_age, settings.calc_period)
-        """Those who wait, where their order is surely that of an earlier recalculation."""
-        self._stood = (-math.inf, -math.inf, -math.inf)
-        """Up to which common sum ranks stood, up to when the line did, and which recalculation was found by that."""
-        self._lined_by: Sequence[float] | None = None
-        """The factors by which they stand."""
 
     @property
     def next_at(self) -> Seconds:
@@ -120,7 +106,6 @@ class Multifactor:
         """Begin anew with common sums."""
         if self._guard is not None:
             self._guard.forget()
-        self._stood = (-math.inf, -math.inf, -math.inf)
 
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
@@ -226,7 +211,6 @@ class Multifactor:
     def again(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Priority]:
         """Recalculate usage and ranks, and return the priority of all jobs that wait."""
         self.book.advance(view.now)
-        self._aging = {job.id for job in jobs}
         self._renewed_at = self.book.next_at - self.settings.calc_period
         second = math.floor(self._renewed_at + _TINY)
         self._accrual.recount(view, second)
@@ -297,199 +281,6 @@ class Multifactor:
                 found[job.id] = value
         return found
 
-    def steady_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
-        """Return the first recalculation at which these jobs may come to stand otherwise (1.2); None: the next one."""
-        del view
-        settings = self.settings
-        if (
-            self._running
-            or self._classic is not None
-            or settings.has("INCR_ONLY")
-            or not self._accrual.is_plain
-        ):
-            return None
-        if not jobs:
-            return math.inf
-        return self._stand_until(jobs, order_stands_until)
-
-    def _stand_until(self, jobs: Sequence[Job], until: Until) -> Seconds | None:
-        """Return the first recalculation after an instant, or at which ranks may change; None: the next one."""
-        book, settings = self.book, self.settings
-        if not book.is_predictable:
-            return None
-        ranks = math.inf
-        if self._fairshare_by_index() is not None and self._guard is not None:
-            ranks = self._guard.until()
-        in_line = self._line.until >= self._renewed_at and self._line.has(jobs)
-        if in_line and self._stood[:2] == (ranks, self._line.until) and self._stood[2] > book.next_at:
-            return self._stood[2]
-        count = book.recalculations(max(0.0, (ranks - book.decayed_sum) * book.scale))
-        if not count:
-            return None
-        if in_line:
-            sure = self._line.until
-        else:
-            aging = self._aging
-            line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
-            sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
-        periods = min(float(count), (sure - self._renewed_at) / settings.calc_period)
-        if periods < 1.0:
-            return None
-        found = book.next_at + math.floor(periods) * settings.calc_period
-        if in_line:
-            self._stood = ranks, sure, found
-        return found
-
-    @property
-    def at_leisure(self) -> bool:
-        """Whether nothing but usage is remembered from one recalculation to the next (1.2)."""
-        return not (
-            self._running
-            or self._classic is not None
-            or self.settings.has("INCR_ONLY")
-            or not self._accrual.is_plain
-        )
-
-    def note(self, job: Job, view: ClusterView) -> None:
-        """See a job that was just submitted; what is due is made up for when it is asked for."""
-        if self.book.resets:
-            self.book.advance(view.now)
-        self.book.saw(job)
-
-    @property
-    def worked_out_at(self) -> Seconds:
-        """The last recalculation that priorities were worked out for."""
-        return self._renewed_at
-
-    def current(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority]:
-        """Return the priorities of jobs as of the last recalculation, or as of their submission since."""
-        book = self.book
-        book.advance(view.now)
-        at = book.next_at - self._period
-        if at != self._renewed_at:
-            self._renewed_at = at
-            self._aging = {job.id for job in jobs}
-            if len(self._known) > 2 * len(jobs) + _SPARE:
-                kept = {job_id: each for job_id, each in self._known.items() if view.job(job_id) is not None}
-                self._known = kept
-        else:
-            self._aging.update(job.id for job in jobs)
-        return priorities_at(
-            jobs,
-            math.floor(at + _TINY),
-            self._known,
-            self._look_at,
-            self._fairshare_by_index(),
-            self.settings,
-        )
-
-    def line_up(self, jobs: Sequence[Job], view: ClusterView) -> None:
-        """See those who wait, in the order in which they stand by the last recalculation."""
-        del view
-        self._lined_by = self._fairshare_by_index()
-        self._line.form(jobs, self._known, math.floor(self._renewed_at + _TINY))
-
-    def beside(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority] | None:
-        """Return what puts those who came where they stand among those lined up; None: that is not sure."""
-        book, line = self.book, self._line
-        book.advance(view.now)
-        at = book.next_at - self._period
-        if line.until < at:
-            return None
-        factors = self._fairshare_by_index()
-        if factors is not self._lined_by:
-            return None
-        found: list[Priority] = []
-        weight = self.settings.weight_fairshare
-        for job in jobs:
-            known = self._look_at(job)
-            node = known.association
-            known.fairshare = (
-                factors[node.index] * weight if factors is not None and node is not None else 0.0
-            )
-            priority = line.join(job, known)
-            if priority is None:
-                return None
-            found.append(priority)
-        if line.until < at:  # somebody who came has gained on those who age no more
-            return None
-        self._renewed_at = at
-        return found
-
-    def leads_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
-        """Return the first recalculation at which somebody may overtake the first of these jobs; None: the next one."""
-        del view
-        return self._stand_until(jobs, first_leads_until)
-
-    # ------------------------------------------------------------------------- by their kind
-    def kind_of(self, job: Job, view: ClusterView) -> Hashable:
-        """Return what jobs have in common that only age tells apart; None: partitions tell them apart, too."""
-        del view
-        return (self._known.get(job.id) or self._look_at(job)).kind
-
-    def of_some(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[int]:
-        """Return the priorities of some jobs as of the last recalculation, or as of their submission since."""
-        book, known = self.book, self._known
-        book.advance(view.now)
-        if len(known) > self._many_known:
-            self._known = known = {
-                job_id: each for job_id, each in known.items() if view.job(job_id) is not None
-            }
-            self._many_known = 2 * len(known) + _SPARE
-        second, ranks = math.floor(book.next_at - self._period + _TINY), self._fairshare_by_index()
-        return cast(
-            list[int], priorities_at(jobs, second, known, self._look_at, ranks, self.settings)
-        )  # whoever has a kind has one partition
-
-    def ranks(self, view: ClusterView) -> object:
-        """Return the factors of all associations; as long as they stand, they are the same object."""
-        self.book.advance(view.now)
-        return self._fairshare_by_index()
-
-    def standings(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[tuple[float, Seconds] | None]:
-        """Return the sums of jobs without what all of them grow by, and when one stops growing, or begins to."""
-        book, settings = self.book, self.settings
-        book.advance(view.now)
-        known, look_at, ranks = self._known, self._look_at, self._fairshare_by_index()
-        last, upcoming = book.next_at - self._period, book.next_at
-        found = []
-        for job in jobs:
-            each = known.get(job.id) or look_at(job)
-            each.brought_to(job, math.floor(last + _TINY))
-            found.append(standing(job, each, ranks, settings, last, upcoming))
-        return found
-
-    def next_after(self, view: ClusterView) -> Seconds:
-        """Return the next recalculation."""
-        self.book.advance(view.now)
-        return self.book.next_at
-
-    def leads_among(self, jobs: Sequence[Job], view: ClusterView) -> Seconds:
-        """Return the first recalculation at which age may let somebody overtake the first of these jobs."""
-        self.of_some(jobs, view)  # ages are of now
-        book, settings = self.book, self.settings
-        known, last = self._known, book.next_at - self._period
-        line = [(job, known.get(job.id)) for job in jobs]
-        sure = first_leads_until(line, last, settings.weight_age, settings.max_age, given=False)
-        return self._first_after(sure - last)
-
-    def ranks_until(self, view: ClusterView) -> Seconds:
-        """Return the first recalculation at which ranks may change though nobody comes or goes."""
-        del view
-        book = self.book
-        if not book.is_predictable:
-            return book.next_at
-        if self._fairshare_by_index() is None or self._guard is None:
-            return math.inf
-        grown = max(0.0, (self._guard.until() - book.decayed_sum) * book.scale)
-        return self._first_after(float(book.recalculations(grown)) * self._period)
-
-    def _first_after(self, sure: Seconds) -> Seconds:
-        """Return the first recalculation to come that is more than so many seconds after the last one."""
-        if sure == math.inf:
-            return math.inf
-        return self.book.next_at + math.floor(max(0.0, sure) / self._period) * self._period
-
     def _not_below(self, job: Job, known: Known, last: Mapping[str, int]) -> Priority:
         known.values = {name: max(value, last.get(name, 0)) for name, value in known.values.items()}
         return _answer(job, known.values)
@@ -506,7 +297,6 @@ class Multifactor:
         if weigher.sizes_change:
             later = {each.name: weigher.looked_for(job, each, node) for each in job.partitions}
             known.later = later if later != known.fixed else None
-        known.kind = _kind_of(known)
         self._known[job.id] = known
         return known
 
@@ -542,18 +332,6 @@ class Multifactor:
         self._factors = None
         if self._guard is not None:
             self._guard.forget()
-
-
-def _kind_of(known: Known) -> Hashable:
-    """Return what jobs have in common that only age tells apart; None: partitions tell them apart, or they lose."""
-    alone, node = known.alone, known.association
-    if alone is None:
-        return None
-    kind = node.index if node is not None else -1, alone.assoc, alone.after_fairshare
-    if known.later is None:
-        return kind
-    later = next(iter(known.later.values()))
-    return (*kind, later.after_fairshare) if later.size > alone.size else None
 
 
 def _qos_of(job: Job) -> str:
