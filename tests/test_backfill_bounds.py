@@ -15,7 +15,7 @@ from makeway.record import to_json
 from makeway_app.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
 from makeway_backfill.behind import Behind, _Kinds
-from makeway_backfill.bounds import Bounds
+from makeway_backfill.bounds import Bounds, Spans
 from makeway_select_cons_tres.selector import ConsSelector
 from makeway_select_cons_tres.timeline import Timeline
 from makeway_select_linear.selector import LinearSelector
@@ -160,6 +160,21 @@ def test_bounds_are_those_of_whoever_wants_no_more(seed: int) -> None:
             if other == key and size <= wants[0] and nodes <= wants[1] and shorter <= length
         ]
         assert bounds.least(key, wants, length) == max(expected, default=None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spans_are_the_union_of_what_was_added(seed: int) -> None:
+    """An instant in one of them leads to the first that is in none."""
+    chance = Random(seed)
+    spans, taken = Spans(), set[int]()
+    for _ in range(30):
+        begin = chance.randrange(60)
+        end = begin + chance.randint(1, 9)
+        spans.add(float(begin), float(end))
+        taken |= set(range(begin, end))
+        for at in range(75):
+            over = next(later for later in range(at, 100) if later not in taken)
+            assert spans.over(float(at)) == over
 
 
 @pytest.mark.parametrize("seed", range(8))

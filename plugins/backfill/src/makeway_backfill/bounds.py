@@ -50,6 +50,27 @@ class _Steps:
         self.instants[begin:over] = [instant]
 
 
+class Spans:
+    """Times, each from one instant up to another, within which nothing of one class can start."""
+
+    def __init__(self) -> None:
+        self._begins: list[Seconds] = []
+        self._ends: list[Seconds] = []
+
+    def over(self, instant: Seconds) -> Seconds:
+        """Return the end of the time that an instant is in, or the instant itself if it is in none."""
+        at = bisect.bisect_right(self._begins, instant) - 1
+        return self._ends[at] if at >= 0 and instant < self._ends[at] else instant
+
+    def add(self, begin: Seconds, end: Seconds) -> None:
+        """Add a time, which becomes one with those that it touches."""
+        first = bisect.bisect_left(self._ends, begin)
+        last = bisect.bisect_right(self._begins, end)
+        if first < last:
+            begin, end = min(begin, self._begins[first]), max(end, self._ends[last - 1])
+        self._begins[first:last], self._ends[first:last] = [begin], [end]
+
+
 class Bounds:
     """Instants before which jobs cannot start, while the books of one version hold."""
 
@@ -67,6 +88,8 @@ class Bounds:
         """When jobs could start on some nodes, by identity of what leaves for them, which is kept so long."""
         self.answers: dict[Hashable, tuple[int, Found | None, list[tuple[Job, PreemptMode]]]] = {}
         """When and where jobs that are alike could start, by the version of the plan."""
+        self.closed: dict[Hashable, Spans] = {}
+        """Between which instants jobs that are alike cannot start: a plan that fills up does not change that."""
 
     def hold(self, version: int) -> None:
         """Forget all if the books have changed since."""
@@ -80,6 +103,7 @@ class Bounds:
         self.without_promises.clear()
         self.forecasts.clear()
         self.answers.clear()
+        self.closed.clear()
         self.removable.clear()
 
     def least(self, key: Hashable, wants: Wants, length: Seconds) -> Seconds | None:

@@ -16,7 +16,7 @@ from makeway.model import Blocked, Forecast, Job, JobState, Partition, PreemptMo
 from makeway.partition_bounds import BOUNDS
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
-from makeway_backfill.bounds import Bounds, Found, Wants
+from makeway_backfill.bounds import Bounds, Found, Spans, Wants
 from makeway_backfill.het import HetPlans
 from makeway_backfill.plan import Plan, Sliding, full_second
 from makeway_engine.ledger import enter, put
@@ -379,6 +379,7 @@ class Backfill:
             answer = self._bounds.answers.get(asked)
             if answer is not None and answer[0] == plan.version:
                 return answer[1]
+        closed = self._bounds.closed.setdefault(asked, Spans()) if starts_by is not None else None
         skipping = plan.skipping(open_to_it, job.size)
         if start < least and not (removable and skipping.is_open(start, length)):
             start = least
@@ -393,16 +394,20 @@ class Backfill:
             if worth is None:
                 start = math.inf
                 break
+            if closed is not None:
+                worth = closed.over(worth)
             if worth != start:
                 start = max(worth, least)
                 continue
             nodes = sliding.available(start) & open_to_it
             later = plan.next_begin(start)
             leaving = removable if start <= ledger.now else _NOBODY
-            if starts_by is not None:
+            if starts_by is not None and closed is not None:
                 by = later if later is not None else last if settles else math.inf
                 if by < math.inf and not starts_by(job, nodes, ledger, by + _SECOND, leaving):
-                    start = math.inf if later is None else max(later, least)
+                    over = math.inf if later is None else later
+                    closed.add(start, over)
+                    start = max(over, least)
                     continue
             if alike is not None and starts_by is not None:
                 forecast = self._forecast_alike(job, nodes, alike, leaving)

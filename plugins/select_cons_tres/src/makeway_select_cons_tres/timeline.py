@@ -87,6 +87,7 @@ class Timeline:
         self._usable: dict[_Asked, npt.NDArray[np.float64]] = {}
         self._serving: dict[tuple[_Asked, int], _Offer] = {}
         self._offers: dict[tuple[int, Kind], _Offer] = {}
+        self._last_found: dict[Kind, int] = {}
         self._masks: dict[NodeBits, npt.NDArray[np.float64]] = {}
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
@@ -94,11 +95,24 @@ class Timeline:
     def first_enough(self, kind: Kind, nodes: NodeBits, mode: Mode) -> int:
         """Return how many jobs have to be gone at least before one of a kind can fit on some nodes.
 
-        One more than there are: it cannot.
+        One more than there are: it cannot. The search begins where the last one for the kind ended.
         """
-        return bisect.bisect_left(
-            range(len(self._jobs) + 1), True, key=lambda count: self.is_enough(kind, nodes, count, mode)
+        most = len(self._jobs)
+        least, over, step = 0, most + 1, 1
+        at = min(self._last_found.get(kind, most // 2), most)
+        while least < over:
+            if self.is_enough(kind, nodes, at, mode):
+                over, at = at, max(least, at - step)
+            else:
+                least, at = at + 1, min(over - 1, at + step)
+            step *= 2
+            if step >= over - least:
+                break
+        found = least + bisect.bisect_left(
+            range(least, over), True, key=lambda count: self.is_enough(kind, nodes, count, mode)
         )
+        self._last_found[kind] = found
+        return found
 
     def ended_by(self, instant: Seconds) -> int:
         """Return how many jobs have ended by an instant."""
