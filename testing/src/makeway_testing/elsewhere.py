@@ -11,7 +11,7 @@ import io
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from makeway import registry
@@ -20,7 +20,7 @@ from makeway_testing.patience import Patience
 
 
 def packed(value: Any) -> bytes:
-    """Pickle `value`, read-only mappings and modules too."""
+    """Pickle `value`, modules too."""
     buffer = io.BytesIO()
     _Pickler(buffer).dump(value)
     return buffer.getvalue()
@@ -28,17 +28,9 @@ def packed(value: Any) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, MappingProxyType):
-            return MappingProxyType, (dict(obj),)
-        if isinstance(obj, type) and obj is MappingProxyType:
-            return _read_only, ()
         if isinstance(obj, ModuleType):
             return importlib.import_module, (obj.__name__,)
         return NotImplemented
-
-
-def _read_only() -> type[Any]:
-    return MappingProxyType
 
 
 def records(

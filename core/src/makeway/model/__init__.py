@@ -62,9 +62,11 @@ from makeway.model.values import (
     ModeFlag,
     PreemptBasis,
     PreemptMode,
+    ReadOnly,
     Seconds,
     Sharing,
     SuspendedBy,
+    read_only,
 )
 from makeway.model.views import Attempt, Book, ClusterView, Cover, Roll, Witness
 from makeway.model.words import Grouping, Listing, StatusCommand, Vocabulary
@@ -118,6 +120,7 @@ __all__ = [
     "Protection",
     "Qos",
     "QueuedGang",
+    "ReadOnly",
     "RetentiveSelector",
     "Roll",
     "ScreeningSelector",
@@ -138,5 +141,6 @@ __all__ = [
     "Witness",
     "allotted",
     "maker",
+    "read_only",
     "submitted",
 ]

@@ -10,7 +10,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model.jobs import Allocation, Job
-from makeway.model.values import NOTHING, PreemptMode, Seconds
+from makeway.model.values import PreemptMode, Seconds, mapping
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -78,7 +78,7 @@ class Blocked:
     """
     least_nodes: int = 0
     """A limit on what a job has on each node only: it lets the job in after all on so many nodes; 0: it stands."""
-    frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)
+    frees: Mapping[str, float] = mapping(eq=False)
     """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
 
     0: nothing of that, but of something else that is short as well; infinite: perhaps enough by itself. Empty: it
@@ -133,7 +133,7 @@ class NodeSets:
 class Overdue:
     """Which running jobs have to end, whatever their time limits say."""
 
-    jobs: Mapping[str, str] = attrs.field(default=NOTHING, eq=False)
+    jobs: Mapping[str, str] = mapping(eq=False)
     """Job id -> why, in words that people can read; each ends as TIMEOUT."""
     ask_again_at: Seconds | None = None
     """When the answer may differ though no job starts; None: not before one does."""
@@ -163,7 +163,7 @@ class Candidates:
     """The candidates, cheapest to lose first; some of ``active``, none twice."""
     modes: tuple[PreemptMode, ...] = ()
     """How each would make way; parallel to `jobs`."""
-    protected: Mapping[str, str] = NOTHING
+    protected: Mapping[str, str] = mapping()
     """Job id -> why it may not be displaced, for `explain`; need not be complete."""
     note: str = ""
     """Why there are none, or what governed the order; for `explain`."""
@@ -182,7 +182,7 @@ class Candidates:
     """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
     vacated: frozenset[str] = frozenset()
     """Ids of those of `jobs` that have made way already: what they hold may be used, and nothing is done to them."""
-    not_for: Mapping[str, str] = NOTHING
+    not_for: Mapping[str, str] = mapping()
     """What is short (`Blocked.resource` of a limit) -> why nobody is displaced for its sake."""
     rounds: int = 1
     """How many searches may be made in one go where victims turn out not to be able to make way (`Plan.fails`).

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model.values import NOTHING, ModeFlag, PreemptMode, Seconds, Sharing
+from makeway.model.values import ModeFlag, PreemptMode, Seconds, Sharing, mapping
 
 
 @attrs.frozen(kw_only=True)
@@ -64,7 +64,7 @@ class Node:
     """Lower is used first."""
     features: frozenset[str] = frozenset()
     """Words that jobs may ask for (`JobSpec.features`)."""
-    gres: Mapping[str, int] = attrs.field(factory=dict)
+    gres: Mapping[str, int] = mapping()
     """Counted resources such as ``gpu``; typed ones also as ``gpu:a100``."""
     up: bool = True
     """Whether it is in service when the run begins; `ClusterView.up` says what holds now."""
@@ -72,7 +72,7 @@ class Node:
     """Which configuration record (NodeName line, ``[[node]]`` table) described it."""
     load: float = 0.0
     """Host load, for policies that take from the least loaded host."""
-    attributes: Mapping[str, Any] = NOTHING
+    attributes: Mapping[str, Any] = mapping()
     """Whatever a foreign configuration said beyond the model."""
 
     @property
@@ -138,7 +138,7 @@ class Partition:
     """Whether jobs may start there; else they wait."""
     accepts: bool = True
     """Whether it takes new jobs, as all jobs of a replay are; else they are refused."""
-    attributes: Mapping[str, Any] = NOTHING
+    attributes: Mapping[str, Any] = mapping()
     """Settings that only a plugin knows (an LSF queue's PREEMPTION line, ...)."""
 
 
@@ -162,7 +162,7 @@ class Qos:
     """None: not set here; 0 counts as set."""
     flags: frozenset[str] = frozenset()
     """OverPartQOS, NoReserve, ... as sacctmgr spells them."""
-    attributes: Mapping[str, Any] = NOTHING
+    attributes: Mapping[str, Any] = mapping()
     """Settings that only a plugin knows."""
 
 
@@ -178,7 +178,7 @@ class Cluster:
     """All partitions, as configured."""
     qos: tuple[Qos, ...] = ()
     """All QOS, as configured."""
-    licenses: Mapping[str, int] = attrs.field(factory=dict)
+    licenses: Mapping[str, int] = mapping()
     """Licence -> how many there are."""
     def_mem_per_cpu: int | None = None
     """What a job that asks for no memory gets per CPU; None: nothing."""
@@ -188,7 +188,7 @@ class Cluster:
     """Most memory per CPU; None: any."""
     max_mem_per_node: int | None = None
     """Most memory per node; None: any."""
-    attributes: Mapping[str, Any] = NOTHING
+    attributes: Mapping[str, Any] = mapping()
     """Settings that only a plugin knows, by file or plugin."""
 
     _partition_of: dict[str, Partition] = attrs.field(

@@ -10,11 +10,11 @@ import attrs
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.model.cluster import Partition, Qos
 from makeway.model.values import (
-    NOTHING,
     Exclusive,
     JobState,
     Seconds,
     SuspendedBy,
+    mapping,
 )
 
 _RUNNING = JobState.RUNNING
@@ -92,15 +92,15 @@ class SpecDraft:
     """None: none asked; 0: all memory of each node."""
     memory_mb_per_cpu: int | None = None
     """Memory asked for per CPU; None: none."""
-    gres: Mapping[str, int] = NOTHING
+    gres: Mapping[str, int] = mapping()
     """Counted resources per node."""
-    gres_total: Mapping[str, int] = NOTHING
+    gres_total: Mapping[str, int] = mapping()
     """Counted resources over the whole job (``--gpus``)."""
-    gres_per_task: Mapping[str, int] = NOTHING
+    gres_per_task: Mapping[str, int] = mapping()
     """Counted resources for each task, where `gres_total` is their sum: they lie on the task's node."""
-    gres_per_socket: Mapping[str, int] = NOTHING
+    gres_per_socket: Mapping[str, int] = mapping()
     """Counted resources for each socket of its cores, where `gres` has those of the sockets asked for."""
-    licenses: Mapping[str, int] = NOTHING
+    licenses: Mapping[str, int] = mapping()
     """Licence -> how many it wants."""
     licenses_any: bool = False
     """True: one of `licenses` is enough (``a:1|b:1``)."""
@@ -146,7 +146,7 @@ class SpecDraft:
     """How many tasks of its array may be at work at a time; None: as many as fit."""
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
-    on_signal: Mapping[str, str] = NOTHING
+    on_signal: Mapping[str, str] = mapping()
     """Signal other than TERM and KILL (``USR1``) -> what its processes do: ``die``, ``exit`` (end well), ``ignore``.
 
     Whatever is not named is ignored. For simulations; KILL always ends a job.
@@ -157,7 +157,7 @@ class SpecDraft:
     """What to run, for runners that run something."""
     flags: frozenset[str] = frozenset()
     """Flags of a foreign scheduler (Moab RESTARTABLE, PREEMPTEE, ...)."""
-    attributes: Mapping[str, Any] = NOTHING
+    attributes: Mapping[str, Any] = mapping()
     """Whatever else the workload said."""
     wall_submit: float | None = None
     """Submission as Unix time; None: the workload does not say."""
@@ -223,11 +223,11 @@ class AllocationDraft:
     """Cores held on each node; None: whole nodes."""
     memory_mb: tuple[int, ...] | None = None
     """Memory charged on each node; None: memory is not tracked."""
-    gres: Mapping[str, tuple[int, ...]] = NOTHING
+    gres: Mapping[str, tuple[int, ...]] = mapping()
     """Counted resource -> how many on each node."""
-    devices: Mapping[str, tuple[int, ...]] = NOTHING
+    devices: Mapping[str, tuple[int, ...]] = mapping()
     """Counted resource -> which GPUs of each node, as bitmaps; empty: the selector does not tell them apart."""
-    licenses: Mapping[str, int] = NOTHING
+    licenses: Mapping[str, int] = mapping()
     """Licence -> how many it holds."""
     shared: bool = False
     """Whether the selector counts the job as one that shares its nodes."""
@@ -396,7 +396,7 @@ class Usage:
     """Nodes, counted once for each job that holds them."""
     memory_mb: int = 0
     """Memory charged; 0 where memory is not tracked."""
-    gres: Mapping[str, int] = NOTHING
+    gres: Mapping[str, int] = mapping()
     """Counted resources by name; those that nobody holds are left out."""
-    licenses: Mapping[str, int] = NOTHING
+    licenses: Mapping[str, int] = mapping()
     """Licences by name; those that nobody holds are left out."""

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-import copyreg
 import enum
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
+
+import attrs
 
 Seconds = float
 """Seconds since the start of the replay (instants) or a length of time."""
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+class ReadOnly(dict[Any, Any]):
+    """A mapping that refuses to be changed: what values of the contract hold."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("values of the contract are read-only; make a dict of it first")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be copied, and go to another process."""
+        return read_only, (dict(self),)
 
 
-def _read_only(content: dict[str, Any]) -> Mapping[str, Any]:
-    return MappingProxyType(content) if content else NOTHING
+NOTHING: Mapping[str, Any] = ReadOnly()
 
 
-def _reduced(mapping: MappingProxyType[str, Any]) -> tuple[Any, ...]:
-    return _read_only, (dict(mapping),)
+def read_only(value: Any) -> Any:
+    """Return a table or list, and whatever is in it, such that nobody can change it; other values as they are."""
+    kind = type(value)
+    if kind is ReadOnly or kind is str:
+        return value
+    if isinstance(value, Mapping):
+        return ReadOnly({key: read_only(each) for key, each in value.items()}) if value else NOTHING
+    return tuple(map(read_only, value)) if kind in (list, tuple) else value
 
 
-# Python cannot pickle read-only views by itself; jobs and configurations go to other processes (sweeps).
-copyreg.pickle(MappingProxyType, _reduced)
+def mapping(*, eq: bool = True) -> Any:
+    """Return a field that holds a mapping, empty unless it is given."""
+    return attrs.field(default=NOTHING, converter=read_only, on_setattr=attrs.setters.NO_OP, eq=eq)
+
 
 PREEMPTIONS_KEPT = 100
 """The most instants that `Job.preempted_at` holds."""

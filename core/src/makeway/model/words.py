@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from makeway.model.jobs import Job
-from makeway.model.values import NOTHING, JobState, Seconds, SuspendedBy
+from makeway.model.values import JobState, Seconds, SuspendedBy, mapping
 from makeway.model.views import ClusterView
 
 
@@ -19,7 +19,7 @@ class Listing:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     """Cells, as many as there are headings."""
-    notes: Mapping[int, tuple[str, ...]] = attrs.field(factory=dict)
+    notes: Mapping[int, tuple[str, ...]] = mapping()
     """Number of a row -> lines below it."""
     title: str = ""
     """A line above the table."""
@@ -47,16 +47,16 @@ class StatusCommand:
 class Vocabulary:
     """The words of another scheduler, for what is shown to people."""
 
-    states: Mapping[str, str] = NOTHING
+    states: Mapping[str, str] = mapping()
     """State -> word; ``SUSPENDED by a person`` stands beside ``SUSPENDED``, ``PENDING and held`` beside ``PENDING``."""
-    reasons: Mapping[str, str] = NOTHING
+    reasons: Mapping[str, str] = mapping()
     """Pending reason -> what is shown in its place."""
-    suspensions: Mapping[str, str] = NOTHING
+    suspensions: Mapping[str, str] = mapping()
     """State of a suspended job (``SUSPENDED``, ``SUSPENDED by a person``) -> why; left out: not shown.
 
     The name of a mark (`makeway_marks`) stands for suspended jobs that bear it, and comes before their state.
     """
-    nouns: Mapping[str, str] = NOTHING
+    nouns: Mapping[str, str] = mapping()
     """Thing (partition, node, ``status command``, ST) -> word."""
     status: StatusCommand | None = None
     """The scheduler's own status command; None: a plain table, with these words in it."""

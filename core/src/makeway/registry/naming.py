@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Collection
 from typing import Any
 
 from makeway import vendors
 from makeway.config import Config
-from makeway.errors import PluginError
+from makeway.errors import PluginError, Problem
 from makeway.registry.finding import installed, tool
 
 KINDS = ("select", "preempt", "priority", "gang", "search", "protect", "plugins")
 """Keys of ``[policy]`` that name plugins."""
+
+OFFERS = {
+    "select": "makeway_selector",
+    "preempt": "makeway_preempt_candidates",
+    "priority": "makeway_priority",
+    "gang": "makeway_gang",
+    "search": "makeway_search",
+    "protect": "makeway_protect",
+}
+"""Key of ``[policy]`` -> the hook that whatever it names has to implement."""
+_NO_POLICY = {"makeway_world", "makeway_settings"}
 
 _OF_ITS_OWN = ("makeway_check", "makeway_preempt_candidates")
 """Hooks of a policy that is another scheduler's, although it does not say of which."""
@@ -30,6 +42,38 @@ def gang_of(config: Config) -> str | None:
     if config.policy.gang is not None:
         return config.policy.gang
     return "gang/timeslice" if "gang" in config.policy.preempt_mode else None
+
+
+def misplaced(config: Config, hooks_of: Callable[[str], Collection[str]]) -> list[Problem]:
+    """Return which keys name plugins of another kind, and where these belong.
+
+    :param hooks_of: the hooks that a plugin implements.
+    """
+    policy = config.policy
+    named: list[tuple[str, str]] = [("select", policy.select), ("preempt", policy.preempt)]
+    named += [
+        (key, name) for key in ("priority", "gang", "search") if (name := getattr(policy, key)) is not None
+    ]
+    named += [("protect", name) for name in policy.protect]
+    found = []
+    for key, name in named:
+        hooks = hooks_of(name)
+        if OFFERS[key] not in hooks:
+            found.append(
+                Problem(f"policy.{key}", f"{name!r} does not implement {OFFERS[key]}; {_belongs(hooks)}")
+            )
+    for name in policy.plugins:
+        hooks = hooks_of(name)
+        if "makeway_world" in hooks and _NO_POLICY.issuperset(hooks):
+            found.append(Problem("policy.plugins", f"{name!r} decides nothing; {_belongs(hooks)}"))
+    return found
+
+
+def _belongs(hooks: Collection[str]) -> str:
+    """Say which keys may name a plugin with these hooks."""
+    keys = [f"policy.{key}" for key, hook in OFFERS.items() if hook in hooks]
+    keys += ["world.name"] if "makeway_world" in hooks else []
+    return f"it belongs in {', '.join(keys) or 'policy.plugins'}"
 
 
 def vendor_of(name: str, plugin: Any) -> str:

@@ -11,7 +11,7 @@ import attrs
 
 from makeway import vendors
 from makeway.config import Config
-from makeway.errors import Finding, OutOfTime, PluginError
+from makeway.errors import ConfigError, Finding, OutOfTime, PluginError
 from makeway.foreign import Dialect
 from makeway.hookspecs.speed import Standing
 from makeway.model import (
@@ -42,7 +42,7 @@ from makeway.registry.asking import shown as _shown
 from makeway.registry.border import Border, Stops, is_json, is_table
 from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
-from makeway.registry.naming import names_in, vendor_of
+from makeway.registry.naming import misplaced, names_in, vendor_of
 from makeway.registry.people import People
 from makeway.registry.quicker import (
     at_once_of,
@@ -83,6 +83,9 @@ class Policies(Room):
         loaded = {name: (name, *rest) for name, *rest in load_all([n for n in self.names if n not in given])}
         plugins = [(name, given[name], None) if name in given else loaded[name] for name in self.names]
         super().__init__(manager_of(plugins[::-1]), given, trace=trace)
+        problems = misplaced(config, self.hooks_of)
+        if problems:
+            raise ConfigError("config", problems)
         preempts = self.preempt_basis(config.policy.preempt) is not PreemptBasis.NOTHING
         if preempts and not self.implements("makeway_search"):
             plugins += load_all([DEFAULT_SEARCH])

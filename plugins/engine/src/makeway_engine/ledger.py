@@ -30,6 +30,7 @@ from makeway.model import (
     Seconds,
     SuspendedBy,
     Usage,
+    read_only,
 )
 from makeway.tally import Tally
 from makeway_engine.active import ActiveJobs
@@ -141,7 +142,7 @@ class Ledger:
         self._leaving = Leaving()
         self.completing: NodeBits = 0
         """Nodes that a job is still leaving."""
-        self.license_holders: dict[str, dict[str, int]] = {}
+        self._license_holders: dict[str, dict[str, int]] = {}
         """Licence -> id of an active job -> how many it holds."""
         self._told: tuple[Seconds, int] = (-1.0, 0)
         self.searches = 0
@@ -204,11 +205,16 @@ class Ledger:
     @property
     def licenses_free(self) -> Mapping[str, int]:
         """Licences that nobody holds."""
-        holders = self.license_holders
+        holders = self._license_holders
         return {
             name: total - (sum(holders[name].values()) if name in holders else 0)
             for name, total in self.cluster.licenses.items()
         }
+
+    @property
+    def license_holders(self) -> Mapping[str, Mapping[str, int]]:
+        """Licence -> active jobs that hold some of it -> how many."""
+        return read_only(self._license_holders)
 
     @property
     def told_now(self) -> int:
@@ -389,7 +395,7 @@ class Ledger:
             self.kept_books.started(job)
         if allocation.licenses:
             for name, count in allocation.licenses.items():
-                self.license_holders.setdefault(name, {})[job.id] = count
+                self._license_holders.setdefault(name, {})[job.id] = count
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive += 1
 
@@ -482,7 +488,7 @@ class Ledger:
 
     def _give_licences_back(self, job: Job, allocation: Allocation) -> None:
         for name in allocation.licenses:
-            del self.license_holders[name][job.id]
+            del self._license_holders[name][job.id]
 
     def leaving(self, nodes: NodeBits) -> list[str]:
         """Return the ids of the jobs that have ended and are still leaving some of `nodes`."""
@@ -582,4 +588,4 @@ class Ledger:
         self._leaving.add(job, allocation, left)
         self.completing = self._leaving.nodes
         for name, count in allocation.licenses.items():
-            self.license_holders.setdefault(name, {})[job.id] = count
+            self._license_holders.setdefault(name, {})[job.id] = count

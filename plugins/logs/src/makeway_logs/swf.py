@@ -24,7 +24,7 @@ from typing import Any, Literal
 import attrs
 
 from makeway.errors import ConfigError, Problem
-from makeway.model import Exclusive, JobSpec, SpecDraft, maker, submitted
+from makeway.model import Exclusive, JobSpec, ReadOnly, SpecDraft, maker, submitted
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
@@ -140,7 +140,7 @@ class SwfReader:
                     limit,
                     wall_submit,
                     source,
-                    attributes,
+                    ReadOnly(attributes),
                     tasks,
                     fewest,
                     most,
