@@ -52,6 +52,8 @@ class Clockwork:
     """Most tasks of a job array that backfill keeps nodes for in one pass."""
     bf_min_prio_reserve: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Backfill keeps no nodes for jobs of a lower priority."""
+    bf_licenses: bool = False
+    """Backfill plans licences, too; the main scheduler ends a pass at a job whose licences are short."""
     default_queue_depth: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
     """Most jobs looked at in a triggered main pass."""
     limit_sweep: Seconds = _delay(0.0)

@@ -516,6 +516,18 @@ SHARING = [
 ]  # fmt: skip
 
 MEMORIES = [
+    row("linear", LINEAR | {"mode": ("off",), "preempt": "none"}, "note", "4.1", "one of 4 CPUs"),
+    row("a share of memory", MEMORY, "warning", "4.1.5", "DefMemPerCPU=250"),
+    row(
+        "suspended jobs keep GPUs",
+        GANGED | MEMORY | {"node": {"gres": {"gpu": 4}}, "low": {"preempt_mode": ("suspend",)}},
+        "note", "5.2.4", "--compare partition.low.preempt_mode=requeue",
+    ),
+    row(
+        "licences without bf_licenses",
+        {"cluster": {"licenses": {"vcs": 2}}, "scheduler": {"type": "backfill"}},
+        "note", "1.11", "bf_licenses=true",
+    ),
     row("gang without memory", GANGED, "warning", "6.6", "GANG without memory tracking"),
     row("no default", MEMORY, "warning", "4.1.5", "no DefMemPer... for partition 'low', 'hi'"),
     row(

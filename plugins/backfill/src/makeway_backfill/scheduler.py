@@ -18,6 +18,7 @@ from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Found, Spans, Wants
 from makeway_backfill.het import HetPlans
+from makeway_backfill.licence_plan import LicencePlan
 from makeway_backfill.plan import Plan, Sliding, full_second
 from makeway_engine.ledger import enter, put
 from makeway_engine.placing import Outcome, Question
@@ -99,6 +100,8 @@ class Backfill:
         self._asks_for_a_minute = attempts.ledger.rule("backfill_asks_limits_for_a_minute")
         self._shortens_starts = standby and attempts.ledger.rule("backfill_starts_for_a_minute")
         self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
+        self._licences: LicencePlan | None = None
+        """The licences of this pass; None: they are not planned."""
         self._het = HetPlans(attempts, clockwork, self)
 
     def run(self) -> None:
@@ -115,7 +118,10 @@ class Backfill:
         self._tasks_planned.clear()
         ledger.searches = 0
         self._bounds.forget()
-        if self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
+        self._licences = LicencePlan(ledger) if self._clockwork.bf_licenses else None
+        if self._licences is not None:
+            self._run_through(plan)
+        elif self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
             self._run_while_any(plan, self._behind)
         else:
             self._run_through(plan)
@@ -167,7 +173,12 @@ class Backfill:
             self._ledger.wait_for(job, "None")  # of another partition
         if self._tasks_planned[job.spec.array_id or ""] >= self._clockwork.bf_max_job_array_resv:
             return False
-        if self._skips_unlicensed and job.spec.licenses and lacking(job, self._ledger) is not None:
+        if (
+            self._licences is None
+            and self._skips_unlicensed
+            and job.spec.licenses
+            and lacking(job, self._ledger) is not None
+        ):
             return False
         limit, after, limits = None, 0.0, True
         standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
@@ -190,7 +201,7 @@ class Backfill:
         urgent = self._is_urgent_enough(job, partition)
         length = self.length(job, standby)
         around = self.around(job, plan, length)
-        found = self.earliest(job, partition, around, length, after)
+        found = self._with_licences(job, partition, around, length, after)
         held_back = ""
         if found is not None and found[0] <= self._ledger.now:
             if limit is None or not limit.reserves:
@@ -214,6 +225,23 @@ class Backfill:
                 self.promise(job, plan, at, length, forecast.nodes)
                 self._plan_for_others_of(job, partition, plan, limit)
         return False
+
+    def _with_licences(
+        self, job: Job, partition: Partition, plan: Plan, length: Seconds, after: Seconds
+    ) -> Found | None:
+        """Find when and where a job could start at the earliest, with its licences where these are planned."""
+        licences = self._licences
+        if licences is None or not job.spec.licenses:
+            return self.earliest(job, partition, plan, length, after)
+        at = licences.earliest(job, max(after, self._ledger.now), length)
+        while at <= plan.horizon:
+            found = self.earliest(job, partition, plan, length, at)
+            if found is None:
+                return None
+            at = licences.earliest(job, found[0], length)
+            if at <= found[0]:
+                return found
+        return None
 
     def _hold_back(self, qos: str, at: Seconds) -> None:
         """Let jobs of a QOS start no earlier than one before them that its limit keeps out.
@@ -345,6 +373,8 @@ class Backfill:
             if job.spec.array_id is not None:
                 self._tasks_planned[job.spec.array_id] += 1
             plan.promise(at, at + length, nodes)
+            if self._licences is not None:
+                self._licences.promise(job, at, length)
 
     def earliest(
         self,

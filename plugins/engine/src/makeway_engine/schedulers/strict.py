@@ -33,6 +33,7 @@ _BUSY = Outcome.BUSY
 _MOST_KNOWN = 10_000
 NOT_AVAILABLE = "ReqNodeNotAvail"
 """Reason of a job that could not run on the nodes that others leave in a pass."""
+_LICENCES = "Licenses"
 RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
 """Reason of a job whose nodes are kept for partitions of a higher tier."""
 
@@ -40,7 +41,7 @@ RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_hig
 class _Pass:
     """What a pass has come to so far."""
 
-    __slots__ = ("closed", "done", "reservations", "started", "withdrawn")
+    __slots__ = ("closed", "done", "over", "reservations", "started", "withdrawn")
 
     def __init__(self) -> None:
         self.closed: set[int] = set()
@@ -49,6 +50,8 @@ class _Pass:
         self.reservations: set[str] = set()
         """Those in which a job has to wait: others in them wait as well."""
         self.started = False
+        self.over = False
+        """Whether nobody is looked at any more."""
 
 
 class Strict:
@@ -126,6 +129,7 @@ class Strict:
             self._asked = {each: at for each, at in self._asked.items() if self._is_passed_over(each)}
         attempts = self._attempts
         plain = self._lanes is None or attempts.custom_order or attempts.turns or self._raw
+        plain = plain or self._clockwork.bf_licenses
         if (
             self._lanes is not None
             and not plain
@@ -196,7 +200,7 @@ class Strict:
                 state.withdrawn |= partition.nodes
             return True
         self._try(entry, state)
-        return True
+        return not state.over
 
     def _wait_behind(self, job: Job, partition: Partition) -> None:
         """Let a job wait behind somebody, or say that it is beyond the bounds of the partition.
@@ -231,7 +235,10 @@ class Strict:
             outcome = _BUSY  # even if a limit keeps it out as well
         else:
             outcome = self._placer.try_start(Question(job, partition, allowed))
-        if outcome is _STARTED:
+        if outcome is not _STARTED and self._clockwork.bf_licenses and job.reason == _LICENCES:
+            self._doubt()
+            state.over = True
+        elif outcome is _STARTED:
             state.started = True
         elif outcome in (_BUSY, Outcome.PREEMPTING):
             if outcome is Outcome.PREEMPTING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from makeway.model import Cluster, Partition, PreemptMode
+from makeway.model import Cluster, Partition, PreemptMode, Sharing
 from makeway_slurm.check.facts import Facts, Finding, names, path_of
 
 SUSPEND = PreemptMode.SUSPEND
@@ -35,9 +35,35 @@ def no_default(facts: Facts) -> Iterator[Finding]:
             level="warning",
             where="policy.select_parameters",
             message=f"no DefMemPer... for partition {names(bare)}: a job that asks for no memory "
-            "gets all of its nodes, so that nobody can share them or be laid over it",
+            f"gets all of its nodes, so that nobody can share them or be laid over it; {_share_of_a_cpu(facts)}",
             section="slurm-gang-and-select 4.1.5",
         )
+
+
+def _share_of_a_cpu(facts: Facts) -> str:
+    """Return a default to try: what each CPU of the node with the least memory for each has."""
+    share = min(
+        (node.memory_mb // node.cpus for node in facts.cluster.nodes if node.memory_mb > 1), default=0
+    )
+    if not share:
+        return "set DefMemPerCPU"
+    return f"DefMemPerCPU={share} gives each CPU its share (--compare cluster.def_mem_per_cpu={share})"
+
+
+def whole_nodes(facts: Facts) -> Iterator[Finding]:
+    """Say that select/linear gives a job of one CPU all of a node, where nodes have several."""
+    shared = any(partition.oversubscribe.sharing is not Sharing.NO for partition in facts.partitions)
+    if facts.select != "linear" or shared or all(node.cpus < 2 for node in facts.cluster.nodes):
+        return
+    most = max(node.cpus for node in facts.cluster.nodes)
+    yield Finding(
+        level="note",
+        where="policy.select",
+        message=f"a job gets whole nodes, though it may want one of {most} CPUs; for small jobs try "
+        "SelectType=select/cons_tres with SelectTypeParameters=CR_CPU "
+        "(--compare 'policy.select=select/cons_tres; policy.select_parameters=CR_CPU')",
+        section="slurm-gang-and-select 4.1",
+    )
 
 
 def no_maximum(facts: Facts) -> Iterator[Finding]:
@@ -126,9 +152,28 @@ def suspended_memory(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="note",
             where="policy.preempt_mode",
-            message="suspended victims keep their memory and GRES: a preemptor that needs these waits",
+            message="suspended victims keep their memory and GRES: a preemptor that needs these waits"
+            + _other_mode(facts),
             section="slurm-preemption 5.2.4",
         )
+
+
+def _other_mode(facts: Facts) -> str:
+    """Return the change to try where suspended jobs keep GRES; empty: no node of theirs has any."""
+    counted = sum(1 << node.index for node in facts.cluster.nodes if node.gres)
+    named = [
+        partition.name
+        for partition in facts.partitions
+        if partition.nodes & counted
+        and partition.preempt_mode is not None
+        and partition.preempt_mode.action is SUSPEND
+    ]
+    if not named:
+        return ""
+    return (
+        f"; PreemptMode=REQUEUE for partition {named[0]!r} frees them "
+        f"(--compare partition.{named[0]}.preempt_mode=requeue)"
+    )
 
 
 def suspended_deadline(facts: Facts) -> Iterator[Finding]:
@@ -170,6 +215,7 @@ def linear_requests(facts: Facts) -> Iterator[Finding]:
 MEMORY: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     untracked,
     no_default,
+    whole_nodes,
     no_maximum,
     both_units,
     default_over_maximum,

@@ -5,7 +5,7 @@ slurm-preemption 1.6, 1.7, 1.11, 4.3, 5.4, 6.5, 6.6 and 10.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 
@@ -317,6 +317,21 @@ def suspend_grace(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def unplanned_licences(facts: Facts) -> Iterator[Finding]:
+    """Say that backfill keeps no licences for a job that lacks them, unless it is told to."""
+    clockwork = facts.config.scheduler.clockwork
+    planned = isinstance(clockwork, Mapping) and clockwork.get("bf_licenses")
+    if facts.config.scheduler.type != "backfill" or not facts.cluster.licenses or planned:
+        return
+    yield Finding(
+        level="note",
+        where="cluster.licenses",
+        message="backfill keeps no licences for a job that lacks them: those that want fewer overtake it, perhaps for "
+        "good; SchedulerParameters=bf_licenses plans them (--compare scheduler.clockwork.bf_licenses=true)",
+        section="slurm-preemption 1.11",
+    )
+
+
 OPTIONS = (
     release,
     suspend_grace,
@@ -328,4 +343,5 @@ OPTIONS = (
     requeue_switched_off,
     timeslice,
     user_borders,
+    unplanned_licences,
 )

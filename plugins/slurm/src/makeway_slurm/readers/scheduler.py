@@ -87,7 +87,7 @@ _OPTIONS = {
     "default_queue_depth": _Option("default_queue_depth", unit=None, least=1),
 }
 _ELSEWHERE = frozenset(
-    """assoc_limit_stop max_switch_wait preempt_reorder_count preempt_send_user_signal preempt_strict_order
+    """assoc_limit_stop bf_licenses max_switch_wait preempt_reorder_count preempt_send_user_signal preempt_strict_order
     preempt_youngest_first requeue_delay""".split()
 )
 """Options of SchedulerParameters that are used, but not by `_OPTIONS`."""
@@ -112,6 +112,8 @@ def _clockwork(draft: Draft, options: OptionValues) -> dict[str, float | int]:
     for name, option in _OPTIONS.items():
         if setting is not None and name in options:
             values |= _clock_value(draft, setting, name, option, int(options[name]))
+    if options.get("bf_licenses"):
+        values["bf_licenses"] = True
     for key, field in (("KillWait", "kill_wait"), ("MessageTimeout", "message_timeout")):
         given = draft.get(key)
         if given is not None:
