@@ -26,6 +26,7 @@ import counting_loop
 import deep_queue
 import gang_row
 import long_log
+import month
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import JobSpec
@@ -170,12 +171,17 @@ def _row(which: int) -> Measured:
     return Measured(1e3 * gang_row.measure(10_000, 8)[which])
 
 
+def _month(jobs: int, nodes: int) -> Measured:
+    return Measured(month.measure(jobs, nodes)[0])
+
+
 def _memory(*, records: bool) -> Measured:
     return Measured(long_log.measure(1_000_000, records=records))
 
 
 PASS, SHALLOW, FEW_NODES = "python -c pass", "500 waiting", "1,000 nodes"
 FIGURES: Mapping[str, Figure] = {
+    "month: 2,500 jobs, 200 nodes, backfill, requeue": Figure("s", lambda: _month(2_500, 200)),
     "start: --help": Figure("ms", lambda: _start("--help"), 10.0, PASS),
     "start: replay of six jobs": Figure(
         "ms", lambda: Measured(_start("replay", "examples/seed/cluster.toml").value), 250.0

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from makeway import bitmap
 from makeway.model import Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.attempt import ConsAttempt
+from makeway_select_cons_tres.known import gone_with
 from makeway_select_cons_tres.steps import Extra, looks_beyond_idle
-from makeway_select_cons_tres.timeline import gone_with
 from makeway_select_cons_tres.watch import Watch, watch_for
 
 _Release = tuple[Seconds, int, Job]

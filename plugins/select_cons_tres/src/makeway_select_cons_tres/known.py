@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from makeway.bitmap import NodeBits
 from makeway.features import alternatives
@@ -31,8 +32,10 @@ from makeway_select_cons_tres.parameters import Parameters, in_partition, read_p
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
 from makeway_select_cons_tres.table import TableKey
-from makeway_select_cons_tres.timeline import Timeline, gone_with
 from makeway_slurm.preemption import exempt_time
+
+if TYPE_CHECKING:
+    from makeway_select_cons_tres.timeline import Timeline
 
 _MOST_REMEMBERED = 100_000
 
@@ -162,6 +165,8 @@ class Known:
             self._timelines.clear()
         found = self._timelines.get(id(removable) if removable else 0)
         if found is None:
+            from makeway_select_cons_tres.timeline import Timeline  # numpy takes as long as a small replay
+
             if removable:
                 books = books.copy()
                 for job, mode in removable:
@@ -215,6 +220,11 @@ class Known:
         ]
 
 
+def gone_with(removable: Sequence[tuple[Job, PreemptMode]], view: ClusterView) -> list[Job]:
+    """Return the jobs that leave with those removed: all components of each."""
+    return [part for job, _ in removable for part in view.components(job)]
+
+
 def _table_key(request: Request) -> TableKey:
     """Return which table of usable CPUs the request looks at."""
     if request.max_cpus_per_node is None:
@@ -237,4 +247,4 @@ def _mode(view: ClusterView) -> Mode:
     )
 
 
-__all__ = ["Known"]
+__all__ = ["Known", "gone_with"]

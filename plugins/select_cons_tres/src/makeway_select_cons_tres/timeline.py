@@ -18,7 +18,7 @@ import numpy.typing as npt
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
-from makeway.model import ClusterView, Job, PreemptMode, Seconds
+from makeway.model import ClusterView, Job, Seconds
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.kinds import Kind
@@ -283,9 +283,4 @@ def _endless(view: ClusterView) -> list[Release]:
     return [(math.inf, job.index, job) for job in jobs]
 
 
-def gone_with(removable: Sequence[tuple[Job, PreemptMode]], view: ClusterView) -> list[Job]:
-    """Return the jobs that leave with those removed: all components of each."""
-    return [part for job, _ in removable for part in view.components(job)]
-
-
-__all__ = ["Batch", "Release", "Timeline", "gone_with"]
+__all__ = ["Batch", "Release", "Timeline"]
