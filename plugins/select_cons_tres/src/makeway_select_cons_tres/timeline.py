@@ -137,7 +137,7 @@ class Timeline:
         )
 
     def _offer(self, kind: Kind, count: int) -> _Offer:
-        """Return what each node has for a job of a kind at the most once so many jobs are gone."""
+        """Return what each node has for a job of a kind at most once so many jobs are gone."""
         request, wanted = kind.request, max(kind.wanted, 1)
         key = count, request.need, request.whole, request.memory_per_cpu, kind.least_memory
         usable = self._usable.get(key)
@@ -152,7 +152,7 @@ class Timeline:
         return offer
 
     def _most(self, kind: Kind, count: int) -> npt.NDArray[np.float64]:
-        """Return how many CPUs of each node a job could use at the most."""
+        """Return how many CPUs of each node a job could use at most."""
         layout, request = self.books.layout, kind.request
         idle, left = self._counted(count)
         threads = [threads_for(shape, request.need) for shape in layout.shapes]
