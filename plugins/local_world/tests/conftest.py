@@ -250,5 +250,8 @@ def crowded() -> Iterator[Site]:
     with _made() as made:
         made.directory.chmod(0o755)
         made.environ["MAKEWAY_SOCKET"] = str(made.directory / "r/socket")
+        made.config.write_text(
+            made.config.read_text() + "settings = { user_jobs = 2000, user_storage = 10 }\n"
+        )
         made.up("--system", descriptors=1024)
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from attacks import ANN, BEN, crowd, error_of, raw, request, status_of, submissi
 
 from makeway_local_world.daemon.doorman import WHOLE_WITHIN
 from makeway_local_world.daemon.fairness import PIECE, Fairness, Share, TooMany
+from makeway_local_world.daemon.tally import Tally
 
 Site = Any
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
@@ -187,3 +189,48 @@ def test_one_users_computing_holds_up_nobody(served: Path) -> None:
 
     with crowd(ANN, many):
         innocent(served)
+
+
+@root_only
+def test_jobs_and_bytes_of_one_user(served: Path, crowded: Site) -> None:
+    """Refused with the reason; an array of 1,000 tasks and 1 MB is stored once; what has ended counts no more."""
+
+    def ask(**fields: Any) -> list[Any]:
+        answer = within(ANN, lambda: raw(served, request("POST", "/v1/jobs", submission(**fields))).decode())
+        return [status_of(answer.encode()), error_of(answer.encode()), answer]
+
+    environment = {f"K{at}": "z" * 100_000 for at in range(10)}
+    status, _, answer = ask(array="0-999", environment=environment)
+    assert status == 201
+    job = json.loads(answer.partition("\r\n\r\n")[2])["id"]
+    stored = sum(each.stat().st_size for each in (crowded.state / "jobs").rglob("submission.json"))
+    assert stored < 2_000_000
+    status, told, _ = ask(array="0-1999")
+    assert status == 409
+    assert (
+        told
+        == "nobody has 1,000 jobs that wait or run and submits 2,000; allowed: 2,000 of one user (user_jobs)"
+    )
+    statuses = [ask(environment=environment)[:2] for _ in range(10)]
+    assert statuses[-1][0] == 409
+    assert "(user_storage)" in statuses[-1][1]
+    innocent(served)
+    crowded.ok("cancel", "--user", "nobody")
+    crowded.until(lambda: ask(array="0-9")[0] == 201, "room again")
+    file = crowded.state / "jobs" / job / "submission.json"
+    crowded.until(lambda: file.stat().st_size < 1000, "what was run is forgotten")
+
+
+def test_a_tally() -> None:
+    """By hand: two jobs of an array and one alone; the bytes go with the last task."""
+    tally = Tally()
+    tally.enter("ann", ("12_0", "12_1"), 500)
+    tally.enter("ann", ("13",), 70)
+    tally.enter("ben", ("14",), 5)
+    assert tally.held_by("ann") == (3, 570)
+    assert not tally.ended("12_0")
+    assert tally.held_by("ann") == (2, 570)
+    assert tally.ended("12_1")
+    assert not tally.ended("12_1")
+    assert tally.ended("13")
+    assert (tally.held_by("ann"), tally.held_by("ben")) == ((0, 0), (1, 5))

@@ -17,9 +17,11 @@ from makeway_local_world.submission import (
     SubmissionError,
     delete,
     directory_of,
+    forget,
     load,
     paths,
     store,
+    where,
 )
 
 PLAIN = Submission(job_id="7", user="ann", uid=1000, gid=100, command=("true",), cwd="/home/ann")
@@ -67,10 +69,12 @@ def test_deleting(tmp_path: Path) -> None:
     ("text", "why"),
     [
         pytest.param("{", "cannot be read", id="damaged"),
-        pytest.param("[]", "got version None; this makeway reads 1", id="no object"),
+        pytest.param("", "got version None", id="empty"),
+        pytest.param("[" * 100_000, "nested too deeply", id="nested"),
+        pytest.param("[]", "got version None; this makeway reads 2", id="no object"),
         pytest.param('{"makeway_submission": 99}', "got version 99", id="of a later makeway"),
         pytest.param(
-            '{"makeway_submission": 1, "uid": "0"}', "uid: got '0'; allowed: a whole number", id="type"
+            '{"makeway_submission": 2}\n{"uid": "0"}', "uid: got '0'; allowed: a whole number", id="type"
         ),
     ],
 )
@@ -133,4 +137,27 @@ def test_paths_are_absolute() -> None:
 def test_the_file_says_its_version(tmp_path: Path) -> None:
     """So that a later makeway knows what it reads."""
     store(tmp_path, PLAIN)
-    assert json.loads((directory_of(tmp_path, "7") / FILE).read_text())["makeway_submission"] == 1
+    first = (directory_of(tmp_path, "7") / FILE).read_text().splitlines()[0]
+    assert json.loads(first)["makeway_submission"] == 2
+
+
+def test_tasks_of_an_array_share_one(tmp_path: Path) -> None:
+    """And ids that only look like tasks, as those of a workload, do not."""
+    store(tmp_path, attrs.evolve(PLAIN, job_id="12"))
+    assert load(tmp_path, "12_3") == load(tmp_path, "12_4") == attrs.evolve(PLAIN, job_id="12")
+    with pytest.raises(SubmissionError, match="nothing is known"):
+        load(tmp_path, "a_3")
+
+
+def test_what_was_run_is_forgotten_after_the_end(tmp_path: Path) -> None:
+    """Where the output went stays known, and the file is small."""
+    full = attrs.evolve(PLAIN, environment={"SECRET": "x" * 1000}, output="out")
+    store(tmp_path, full)
+    forget(tmp_path, "7")
+    forget(tmp_path, "7")
+    forget(tmp_path, "8")
+    found = where(tmp_path, "7")
+    assert paths(found, Names(job_id="7")) == paths(full, Names(job_id="7"))
+    with pytest.raises(SubmissionError, match="is forgotten, since the job has ended"):
+        load(tmp_path, "7")
+    assert "SECRET" not in (directory_of(tmp_path, "7") / FILE).read_text()

@@ -4,31 +4,35 @@ The daemon stores a submission before the engine hears of the job; the world rea
 
     STATE/jobs/ID/submission.json      0600 in 0700: it holds the user's environment, which may hold secrets
 
-A file names its version. Files of `VERSIONS` are read; others are refused.
+The tasks of an array share one. The first line says the version and where the output goes, the second one all of it;
+that one is cut off once all jobs have ended. Files of `VERSIONS` are read; others are refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import attrs
 
-from makeway.errors import ConfigError, MakewayError
+from makeway.errors import ConfigError, MakewayError, reason_of
 from makeway.settings import structure, unstructure
 from makeway_local_world.keeping.files import open_directory, write_durably
 
-VERSION = 1
-VERSIONS = (1,)
+T = TypeVar("T")
+VERSION = 2
+VERSIONS = (2,)
 """Versions of the file that can be read."""
 FILE = "submission.json"
 _KEY = "makeway_submission"
+_TASK = re.compile(r"([0-9]+)_[0-9]+")
 _FIELD = re.compile(r"%(\d{0,2})(.)", re.DOTALL)
 
 
@@ -94,6 +98,15 @@ class Submission:
 
 
 @attrs.frozen(kw_only=True)
+class Where:
+    """Where the output of a job goes; known after its end, too."""
+
+    cwd: str
+    output: str
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class Names:
     """What the fields of a path stand for.
 
@@ -134,7 +147,7 @@ class Names:
         return _FIELD.sub(value, pattern)
 
 
-def paths(submission: Submission, names: Names) -> tuple[str, str]:
+def paths(submission: Submission | Where, names: Names) -> tuple[str, str]:
     """Return where output and error of an incarnation go, as absolute paths."""
     found = (submission.output, submission.error or submission.output)
     out, err = (os.path.join(submission.cwd, names.expand(pattern)) for pattern in found)
@@ -150,7 +163,20 @@ def file_name(job_id: str) -> str:
 
 def directory_of(state: Path, job_id: str) -> Path:
     """Return the directory of a job in the state directory; it need not exist."""
-    return state / "jobs" / file_name(job_id)
+    return state / "jobs" / file_name(stored_as(job_id))
+
+
+def stored_as(job_id: str) -> str:
+    """Return under which id the submission of a job is stored: of a task that of its array."""
+    task = _TASK.fullmatch(job_id)
+    return job_id if task is None else task[1]
+
+
+def encoded(submission: Submission) -> bytes:
+    """Return a submission as it is stored."""
+    where = attrs.asdict(Where(cwd=submission.cwd, output=submission.output, error=submission.error))
+    lines = ({_KEY: VERSION, **where}, unstructure(submission))
+    return "".join(json.dumps(each, sort_keys=True) + "\n" for each in lines).encode("ascii")
 
 
 def store(state: Path, submission: Submission) -> None:
@@ -167,10 +193,9 @@ def store(state: Path, submission: Submission) -> None:
                 os.fsync(above)
             finally:
                 os.close(above)
-    text = json.dumps({_KEY: VERSION, **unstructure(submission)}, sort_keys=True)
     folder_handle = open_directory(place)
     try:
-        write_durably(folder_handle, FILE, text.encode("ascii"))
+        write_durably(folder_handle, FILE, encoded(submission))
     finally:
         os.close(folder_handle)
 
@@ -180,27 +205,56 @@ def load(state: Path, job_id: str) -> Submission:
 
     :raises SubmissionError: there is none, or it cannot be read; the text names the file.
     """
+    path, _, rest = _read(state, job_id)
+    if not rest:
+        raise SubmissionError(f"{path}: what was to be run is forgotten, since the job has ended")
+    return _of_plain(rest, Submission, path)
+
+
+def where(state: Path, job_id: str) -> Where:
+    """Read where the output of a job goes, also of one that has ended.
+
+    :raises SubmissionError: as `load`.
+    """
+    path, first, _ = _read(state, job_id)
+    return _of_plain({key: value for key, value in first.items() if key != _KEY}, Where, path)
+
+
+def _read(state: Path, job_id: str) -> tuple[Path, dict[str, Any], Any]:
+    """Return the file of a job, and what its lines say; the second one may be cut off."""
     path = directory_of(state, job_id) / FILE
     try:
-        data = json.loads(path.read_bytes())
+        first, *rest = [json.loads(line) for line in path.read_bytes().splitlines()] or [None]
     except FileNotFoundError:
         raise SubmissionError(
             f"nothing is known of what to run for job {job_id}: {path} is missing"
         ) from None
-    except (OSError, ValueError) as error:
-        raise SubmissionError(f"{path}: it cannot be read: {error}") from None
-    return _of_plain(data, path)
-
-
-def _of_plain(data: Any, path: Path) -> Submission:
-    version = data.pop(_KEY, None) if isinstance(data, dict) else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise SubmissionError(f"{path}: it cannot be read: {reason_of(error)}") from None
+    version = first.get(_KEY) if isinstance(first, dict) else None
     if version not in VERSIONS:
         allowed = ", ".join(map(str, VERSIONS))
         raise SubmissionError(f"{path}: got version {version!r}; this makeway reads {allowed}")
+    return path, first, rest[0] if rest else None
+
+
+def _of_plain(data: Any, cls: type[T], path: Path) -> T:
     try:
-        return structure(data, Submission, str(path))
+        return structure(data, cls, str(path))
     except ConfigError as error:
         raise SubmissionError(str(error)) from None
+
+
+def forget(state: Path, job_id: str) -> None:
+    """Cut off what was run for a job that has ended; where its output is stays known. Nothing is raised."""
+    path = directory_of(state, job_id) / FILE
+    with contextlib.suppress(OSError), open(path, "r+b", opener=_not_by_links) as stream:
+        stream.readline()
+        stream.truncate()
+
+
+def _not_by_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def delete(state: Path, job_id: str) -> None:
@@ -214,10 +268,15 @@ __all__ = [
     "Names",
     "Submission",
     "SubmissionError",
+    "Where",
     "delete",
     "directory_of",
+    "encoded",
     "file_name",
+    "forget",
     "load",
     "paths",
     "store",
+    "stored_as",
+    "where",
 ]

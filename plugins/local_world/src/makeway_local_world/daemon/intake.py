@@ -10,21 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from makeway.errors import MakewayError
-from makeway.model import JobSpec
+from makeway.model import Job, JobSpec, JobState
+from makeway.record import Line
 from makeway.worlds.events import Submitted
 from makeway_local_world import submission
 from makeway_local_world.daemon.desk import Desk, Unwritten
+from makeway_local_world.daemon.fairness import Share
 from makeway_local_world.daemon.past import Past
+from makeway_local_world.daemon.tally import Tally
 from makeway_local_world.requests import Request, Who, specs, submission_of
 from makeway_local_world.submission import Submission
 
+_ENDS = frozenset(state.value for state in JobState if state.ended)
 BLOCK = 100
 """Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
 _COUNTER = "next-id"
@@ -86,20 +91,32 @@ class Numbers:
 
 
 class Intake:
-    """Takes submissions in; used from the thread of the socket alone."""
+    """Takes submissions in; used from the thread of the socket alone, but for `heard`."""
 
-    def __init__(self, desk: Desk, state: Path, past: Past) -> None:
+    def __init__(self, desk: Desk, state: Path, past: Past, share: Callable[[], Share]) -> None:
         self._desk = desk
         self._state = state
+        self._share = share
         used = past.ids()
         self._numbers = Numbers(state, used)
         self._keys: dict[str, tuple[str, ...]] = {key: tuple(jobs) for key, jobs in past.keys().items()}
         self._under_way: dict[str, asyncio.Future[Taken]] = {}
+        self._disk = ThreadPoolExecutor(4, "store")
+        self._tally = Tally()
+        self._count(desk.engine.ledger.jobs.values())
         self._forget_orphans(set(used))
+
+    def _count(self, jobs: Iterable[Job]) -> None:
+        """Count the jobs that an earlier daemon took in."""
+        for job in jobs:
+            size = 0
+            with contextlib.suppress(OSError):
+                size = os.stat(submission.directory_of(self._state, job.id) / submission.FILE).st_size
+            self._tally.enter(job.user, (job.id,), size)
 
     def _forget_orphans(self, known: set[str]) -> None:
         """Delete what was stored for jobs that never came in, or that the journal has forgotten."""
-        names = {submission.file_name(job_id) for job_id in known}
+        names = {submission.file_name(submission.stored_as(job_id)) for job_id in known}
         with contextlib.suppress(FileNotFoundError):
             for entry in os.scandir(self._state / "jobs"):
                 if entry.name not in names:
@@ -108,15 +125,24 @@ class Intake:
                             os.unlink(Path(entry.path) / submission.FILE)
                         os.rmdir(entry.path)
 
-    async def take(self, request: Request, who: Who) -> Taken:
+    def heard(self, lines: Sequence[Line]) -> None:
+        """Take note of jobs that have ended: what was run for them is cut off; called on the engine's thread."""
+        for line in lines:
+            if line.kind == "state" and line.data.get("state") in _ENDS and self._tally.ended(line.job):
+                with contextlib.suppress(RuntimeError):  # the daemon ends
+                    self._disk.submit(submission.forget, self._state, line.job)
+
+    async def take(self, request: Request, who: Who, *, free: bool) -> Taken:
         """Make the jobs of a request; answer once they would survive a crash.
+
+        :param free: whether this user may have more than a share.
 
         :raises ConfigError: the request is wrong.
         :raises Refusal: the job can never run here.
         :raises Unwritten: it cannot be stored.
         """
         if not request.key:
-            return await self._make(request, who)
+            return await self._make(request, who, free)
         key = f"{who.uid}:{request.key}"
         if key in self._under_way:
             return attrs.evolve(await asyncio.shield(self._under_way[key]), repeated=True)
@@ -125,7 +151,7 @@ class Intake:
         promise: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         self._under_way[key] = promise
         try:
-            taken = await self._make(request, who)
+            taken = await self._make(request, who, free)
         except BaseException as error:
             promise.set_exception(error)
             promise.exception()  # nobody else may be waiting
@@ -137,7 +163,7 @@ class Intake:
         finally:
             del self._under_way[key]
 
-    async def _make(self, request: Request, who: Who) -> Taken:
+    async def _make(self, request: Request, who: Who, free: bool) -> Taken:
         desk = self._desk
         now, wall, requeues, default = await asyncio.wrap_future(
             desk.ask(
@@ -155,42 +181,58 @@ class Intake:
         made = specs(request, who, "0", now, wall)
         job_id = self._numbers.take()
         made = [_renamed(spec, job_id) for spec in made]
-        stored = [
-            submission_of(request, who, spec, requeues if request.requeue is None else request.requeue)
-            for spec in made
-        ]
-        await asyncio.get_running_loop().run_in_executor(None, self._store, stored)
-        names = [spec.id for spec in made]
+        requeueable = requeues if request.requeue is None else request.requeue
+        stored = attrs.evolve(submission_of(request, who, made[0], requeueable), job_id=job_id)
+        names = tuple(spec.id for spec in made)
+        size = len(submission.encoded(stored)) + len(made) * len(repr(made[0]))
+        if not free:
+            self._check_share(who.user, len(made), size)
+        self._tally.enter(who.user, names, size)
+        try:
+            await self._feed(request, who, made, stored)
+        except Exception as error:
+            if isinstance(error, Unwritten) and error.fed:
+                raise
+            for name in names:
+                self._tally.ended(name)
+            submission.delete(self._state, job_id)
+            raise
+        return _taken(names)
+
+    def _check_share(self, user: str, jobs: int, size: int) -> None:
+        """Refuse what is beyond the share of one user."""
+        share, (had, held) = self._share(), self._tally.held_by(user)
+        if had + jobs > share.jobs:
+            more = f" and submits {jobs:,}" if jobs > 1 else ""
+            raise Refusal(
+                f"{user} has {had:,} jobs that wait or run{more}; allowed: {share.jobs:,} of one user (user_jobs)"
+            )
+        if held + size > share.storage:
+            raise Refusal(
+                f"the submissions of {user} take {(held + size) >> 20:,} MB with this one; "
+                f"allowed: {share.storage >> 20:,} of one user (user_storage)"
+            )
+
+    async def _feed(self, request: Request, who: Who, made: Sequence[JobSpec], stored: Submission) -> None:
+        """Store a submission, and bring its jobs in."""
+        desk, names = self._desk, [spec.id for spec in made]
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._disk, submission.store, self._state, stored)
         try:
             why = await asyncio.wrap_future(
                 desk.tell([Submitted(spec) for spec in made], lambda: _rejection(desk, names))
             )
         except Unwritten as error:
-            if not error.fed:
-                self._delete(names)
-            elif request.key:  # the engine has it: who asks again is answered once the step is written down
+            if error.fed and request.key:  # who asks again is answered once the step is written down
                 self._keys[f"{who.uid}:{request.key}"] = tuple(names)
             raise
         if why:
-            self._delete(names)
             raise Refusal(why)
-        return _taken(tuple(names))
-
-    def _store(self, stored: Sequence[Submission]) -> None:
-        try:
-            for each in stored:
-                submission.store(self._state, each)
-        except OSError:
-            self._delete([each.job_id for each in stored])
-            raise
-
-    def _delete(self, job_ids: Sequence[str]) -> None:
-        for job_id in job_ids:
-            submission.delete(self._state, job_id)
 
     def close(self) -> None:
         """Take nothing any more."""
         self._numbers.close()
+        self._disk.shutdown()
 
 
 def _renamed(spec: JobSpec, job_id: str) -> JobSpec:

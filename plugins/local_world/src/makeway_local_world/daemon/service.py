@@ -85,7 +85,7 @@ class Service:
         if wards.read(places.state) is not None or self.reserve.why:
             self.warded.drained = live.engine.ledger.all_nodes
         live.world = self.warded
-        self.intake = Intake(self.desk, places.state, self.past)
+        self.intake = Intake(self.desk, places.state, self.past, lambda: self.rules.share)
         for line in self.past.preemptions():
             self.displacers.heard(Line(line["at"], "preempt", line["job"], line))
         self.waiting = Waiting(
@@ -116,6 +116,7 @@ class Service:
         for line in lines:
             self.displacers.heard(line)
         self.waiting.heard(lines)
+        self.intake.heard(lines)
         self.stepped(self.desk.step)
 
     def _failing(self, why: str) -> bool:
@@ -256,7 +257,7 @@ class Service:
             raise Full(self.trouble)
         if request.dependency is not None:
             await self._check_conditions(request.dependency)
-        return await self.intake.take(request, who)
+        return await self.intake.take(request, who, free=self.rules.is_operator(caller.uid))
 
     async def _check_conditions(self, text: str) -> None:
         try:
@@ -363,7 +364,7 @@ class Service:
         shown = await self.job(caller, job_id)
         if not self.rules.may_see(caller.uid, str(shown["user"])):
             raise Refusal(f"job {job_id} belongs to {shown['user']}")
-        stored = await self.elsewhere(submission.load, self.places.state, job_id)
+        stored = await self.elsewhere(submission.where, self.places.state, job_id)
         names = submission.Names(
             job_id=job_id,
             array_id=shown.get("array"),
