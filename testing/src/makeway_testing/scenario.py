@@ -54,6 +54,7 @@ _ENDS: Mapping[JobState, str] = {
     JobState.PREEMPTED: "preempted",
     JobState.TIMEOUT: "timeout",
     JobState.NODE_FAIL: "node_fail",
+    JobState.OUT_OF_MEMORY: "out_of_memory",
 }
 Timeline = tuple[str, ...]
 """Lines such as ``10 low suspend for high``."""

@@ -119,6 +119,8 @@ class JobState(enum.Enum):
     """It reached its time limit."""
     NODE_FAIL = "NODE_FAIL"
     """A node of it failed."""
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    """The kernel killed processes of it that went over its memory."""
 
     @property
     def ended(self) -> bool:

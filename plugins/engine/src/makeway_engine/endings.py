@@ -17,7 +17,7 @@ from makeway_engine.reports import Reports
 from makeway_engine.transitions import Transitions
 
 _TINY = 1e-6
-_NATURAL_ENDS = (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
+_NATURAL_ENDS = (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.OUT_OF_MEMORY)
 
 
 class Endings:

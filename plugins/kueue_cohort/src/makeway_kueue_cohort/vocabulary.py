@@ -15,6 +15,7 @@ WORDS = Vocabulary(
         "CANCELLED": "Finished",
         "PREEMPTED": "Evicted",
         "TIMEOUT": "Finished",
+        "OUT_OF_MEMORY": "Finished",
     },
     nouns={"partition": "queue"},
 )

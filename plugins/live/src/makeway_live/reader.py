@@ -25,7 +25,7 @@ from makeway.worlds.events import Event
 from makeway_live.journal_file import connect, is_journal, telling
 
 _ENDS_WITHOUT_A_LIMIT = frozenset(
-    state.value for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
+    state.value for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.OUT_OF_MEMORY)
 )
 _REFUSED = "SELECT DISTINCT job FROM lines WHERE kind = 'rejected'"
 _JOBS = (

@@ -6,7 +6,9 @@ import contextlib
 import os
 import pwd
 import shutil
+import stat
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import attrs
 
 from makeway_local_world import default
 from makeway_local_world.places import PlaceError, check_file_system
+from makeway_local_world.processes.machine import Cgroups
 
 LEAST_FREE = 64 << 20
 """Bytes that should be free where the state is."""
@@ -42,11 +45,13 @@ def examine(daemon: Mapping[str, Any] | None) -> list[Finding]:
     :param daemon: what it says of itself; None: there is none.
     """
     root = os.geteuid() == 0 if daemon is None else daemon["system"] or daemon["user"] == "root"
+    shared = bool(daemon and daemon["system"])
     return [
         *_machine(),
-        *_people(root=root, system=bool(daemon and daemon["system"])),
+        *_people(root=root, system=shared),
         *_children(),
-        *_cgroups(),
+        *_cgroups(daemon, shared=shared),
+        *_python(shared=shared),
         *_gpus(),
         *_logins(root=root),
         *_state(daemon),
@@ -86,34 +91,60 @@ def _children() -> Iterator[Finding]:
         yield Finding("note", "processes", f"{text}; a job that forks all the time may escape a stop")
 
 
-def cgroup_place() -> Path | None:
-    """Return where this process could make cgroups of version 2; None: nowhere."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            if line.startswith("0::"):
-                for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
-                    place = Path(root + line[3:].rstrip("/"))
-                    if (place / "cgroup.procs").exists() and os.access(place, os.W_OK):
-                        return place
-    return None
+def _cgroups(daemon: Mapping[str, Any] | None, *, shared: bool) -> Iterator[Finding]:
+    """Say what the kernel enforces; of the daemon, or of what would be one started from here.
 
-
-def _cgroups() -> Iterator[Finding]:
-    place = cgroup_place()
-    if place is None:
-        text = "none that may be used: memory is watched, not limited; cores are bound, not enforced"
-        yield Finding("note", "cgroups", text, "run under systemd with Delegate=yes: makeway up --print-unit")
-        return
-    controllers: list[str] = []
-    with contextlib.suppress(OSError):
-        controllers = (place / "cgroup.controllers").read_text().split()
-    freezer = "jobs are frozen and killed as a whole"
-    if "memory" in controllers:
-        yield Finding("ok", "cgroups", f"version 2, with memory: {freezer}, memory can be limited")
+    :param shared: whether jobs are of several people.
+    """
+    if daemon is None:
+        found = Cgroups.find(f"doctor-{os.getpid()}")
+        found.remove()
+        known = found.as_dict()
     else:
-        yield Finding(
-            "note", "cgroups", f"version 2, without memory: {freezer}; memory is watched, not limited"
-        )
+        known = daemon["cgroups"]
+    help_ = "run under systemd 254 or newer with the unit that makeway up --print-unit prints"
+    level = "bad" if shared else "note"
+    if not known["base"]:
+        text = f"none: {known['why_not']}; memory is watched, not limited; cores are bound, not enforced"
+        if shared:
+            text += "; a job that kills its keeper may leave processes that nobody finds"
+        yield Finding(level, "cgroups", text, help_)
+        return
+    yield Finding("ok", "cgroups", "jobs are frozen and killed as a whole, and cannot leave their cgroup")
+    for name, on, off in _ENFORCED:
+        if name in known["controllers"]:
+            yield Finding("ok", name, on)
+        else:
+            yield Finding("note", name, f"{off}: {known['why_unlimited'].get(name, '')}", help_)
+
+
+_ENFORCED = (
+    ("memory", "a job has no more than it was given, else it ends OUT_OF_MEMORY", "watched, not limited"),
+    ("pids", "a job has no more processes than max_processes", "one job may take all process numbers"),
+    ("cpu", "jobs get CPU time by the CPUs that they were given", "jobs share CPU time as the kernel likes"),
+    ("cpuset", "a job cannot leave its cores", "a job that is bound to cores may leave them"),
+)
+
+
+def _python(*, shared: bool) -> Iterator[Finding]:
+    """Say whether others may read the Python of a daemon for all, and whether others may change it."""
+    if not shared:
+        return
+    for what, path in (("Python", Path(sys.executable).resolve()), ("makeway", Path(__file__))):
+        closed = [each for each in path.parents if not each.stat().st_mode & stat.S_IXOTH]
+        if closed or not path.stat().st_mode & stat.S_IROTH:
+            text = f"not everybody may read {what} ({closed[0] if closed else path}): others cannot ask the daemon"
+            yield Finding("note", "installation", text, "install it where all may read it, as in /opt")
+        writable = [each for each in (path, *path.parents) if _is_others(each)]
+        if writable:
+            text = f"others than root may change {writable[0]}, and so what the daemon runs"
+            yield Finding("bad", "installation", text, f"chown root {writable[0]}, chmod go-w {writable[0]}")
+
+
+def _is_others(path: Path) -> bool:
+    found = path.stat()
+    sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+    return found.st_uid != 0 or (bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and not sticky)
 
 
 def _gpus() -> Iterator[Finding]:
@@ -188,4 +219,4 @@ def _others(daemon: Mapping[str, Any] | None) -> Iterator[Finding]:
                 yield Finding("note", "other daemons", text)
 
 
-__all__ = ["Finding", "cgroup_place", "examine"]
+__all__ = ["Finding", "examine"]

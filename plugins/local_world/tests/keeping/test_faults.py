@@ -501,9 +501,9 @@ def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any, monkeypatch:
         time.sleep(0.005)
     rig.until(j1="GONE")
     found = rig.turn(lambda: end_of(rig.folder, "1", 1))
-    assert (found.text, found.state) == ("0:9", JobState.FAILED)
+    assert (found.text, found.state) == ("0:9", JobState.OUT_OF_MEMORY)
     assert found.why == "OUT_OF_MEMORY: the kernel killed 1 of its processes at its memory limit"
-    assert rig.ended_as("1")[-1] == "FAILED"
+    assert rig.ended_as("1")[-1] == "OUT_OF_MEMORY"
 
 
 def test_a_kill_that_does_not_help(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ STATES = {
     "CANCELLED": "Removed",
     "PREEMPTED": "Removed (preempted)",
     "TIMEOUT": "Removed (over its wallclock limit)",
+    "OUT_OF_MEMORY": "Removed (over its memory limit)",
     "NODE_FAIL": "Removed (a node failed)",
 }
 

@@ -405,6 +405,7 @@ class Service:
             "sequence": self.desk.step,
             "trouble": self.trouble,
             "drained": None if drain is None else attrs.asdict(drain),
+            "cgroups": self.warded.site.cgroups.as_dict(),
         }
 
     def close(self) -> None:

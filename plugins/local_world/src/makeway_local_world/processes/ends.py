@@ -57,6 +57,8 @@ class End:
     @property
     def state(self) -> JobState:
         """How the engine is to count it if nobody asked for it."""
+        if self.oom_kills:
+            return JobState.OUT_OF_MEMORY
         return JobState.COMPLETED if self.status == 0 and not self.failed else JobState.FAILED
 
     @property

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from makeway.bitmap import CoreBits
 from makeway.model import Allocation, Cluster
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.submission import file_name
 
 
@@ -76,13 +79,38 @@ def memory_available(*, swap: bool = False) -> int:
 
 
 # ------------------------------------------------------------------------------------- cgroups
+CONTROLLERS = ("memory", "pids", "cpu", "cpuset")
+"""What limits jobs, where this machine delegates it."""
+SUBGROUP = "daemon"
+"""Part of the unit's cgroup in which systemd starts the daemon (``DelegateSubgroup=``), beside the jobs."""
+_SHARE_OF_PIDS = 0.75
+"""Share of the machine's process numbers that all jobs together may have."""
+
+
 class Cgroups:
     """Where cgroups for jobs can be made (version 2); empty `base`: nowhere."""
 
-    def __init__(self, base: str = "", controllers: frozenset[str] = frozenset(), why_not: str = "") -> None:
+    def __init__(
+        self,
+        base: str = "",
+        controllers: frozenset[str] = frozenset(),
+        why_not: str = "",
+        why_unlimited: Mapping[str, str] | None = None,
+    ) -> None:
         self.base = base
         self.controllers = controllers
         self.why_not = why_not
+        self.why_unlimited = dict(why_unlimited or {})
+        """Controllers that are missing -> why."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what can be had and what cannot, as JSON has it."""
+        return {
+            "base": self.base,
+            "controllers": sorted(self.controllers),
+            "why_not": self.why_not,
+            "why_unlimited": self.why_unlimited,
+        }
 
     def path_of(self, job_id: str, incarnation: int) -> str | None:
         """Return the path of the cgroup of an incarnation; None: it gets none."""
@@ -90,13 +118,19 @@ class Cgroups:
 
     @classmethod
     def find(cls, name: str) -> Cgroups:
-        """Make a cgroup for all jobs of this daemon below its own, and turn on the controllers that it may use."""
+        """Make a cgroup for all jobs of this daemon, and turn on the controllers that it may use.
+
+        It lies below the daemon's own, or beside it where systemd has put the daemon into a part of its unit's.
+        """
         mount = _mount_of_cgroup2()
         if mount is None:
             return cls(why_not="no cgroups of version 2 are mounted")
         with open("/proc/self/cgroup", encoding="utf-8") as file:
             own = next((line[3:].strip() for line in file if line.startswith("0::")), "/")
-        base = os.path.join(mount, own.lstrip("/"), f"makeway-{name}")
+        place = os.path.join(mount, own.lstrip("/")).rstrip("/")
+        if os.path.basename(place) == SUBGROUP:
+            place = os.path.dirname(place)
+        base = os.path.join(place, f"makeway-{name}")
         try:
             os.makedirs(base, exist_ok=True)
             probe = os.path.join(base, "probe")
@@ -107,26 +141,77 @@ class Cgroups:
             return cls(why_not=f"{base}: {error.strerror}")
         if not usable:
             return cls(why_not=f"{base}: the kernel has no freezer of version 2")
-        return cls(base, frozenset(cls._turn_on(base, os.path.dirname(base))))
+        found, why = turn_on(base, place)
+        return cls(base, frozenset(found), why_unlimited=why)
 
-    @staticmethod
-    def _turn_on(base: str, above: str) -> list[str]:
-        found = []
-        for name in ("memory", "pids", "cpu"):
-            try:
-                for folder in (above, base):
-                    with open(os.path.join(folder, "cgroup.subtree_control"), "w", encoding="ascii") as file:
-                        file.write(f"+{name}")
-            except OSError:
-                continue  # not there, or processes live in the cgroup above
-            found.append(name)
-        return found
+    def limits(
+        self, memory_mb: int, cpus: int, cores: Sequence[int], processes: int, swap: bool
+    ) -> dict[str, str]:
+        """Return what is written into the files of a job's cgroup.
+
+        :param memory_mb: what it was given; 0: no policy counts memory.
+        :param cores: the CPUs that it is bound to; empty: it is not.
+        :param swap: whether it may have swap beyond its memory.
+        """
+        found: dict[str, str] = {}
+        if "memory" in self.controllers and memory_mb:
+            found["memory.max"] = str(memory_mb << 20)
+            if not swap:
+                found["memory.swap.max"] = "0"
+        if "pids" in self.controllers and processes:
+            found["pids.max"] = str(processes)
+        if "cpu" in self.controllers:
+            found["cpu.weight"] = str(max(1, min(10_000, 100 * cpus)))
+        return found | self.binding(cores)
+
+    def binding(self, cores: Sequence[int]) -> dict[str, str]:
+        """Return what binds a job to CPUs for good; empty: nothing does."""
+        bound = bool(cores) and "cpuset" in self.controllers
+        return {"cpuset.cpus": ",".join(map(str, cores))} if bound else {}
+
+    def limit_all(self, memory_mb: int) -> None:
+        """Let all jobs together leave some process numbers to others, and the memory that is not the node's."""
+        limits = {}
+        if "pids" in self.controllers:
+            limits["pids.max"] = str(int(_most_pids() * _SHARE_OF_PIDS))
+        if "memory" in self.controllers and memory_mb > 1:
+            limits["memory.max"] = str(memory_mb << 20)
+        if limits:
+            Cgroup(self.base).limit(limits)
 
     def remove(self) -> None:
         """Take away the cgroup of all jobs, if none is left in it."""
         if self.base:
             with contextlib.suppress(OSError):
                 os.rmdir(self.base)
+
+
+def turn_on(base: str, above: str) -> tuple[list[str], dict[str, str]]:
+    """Turn on controllers for what is below `base`; return them, and why others are missing."""
+    found: list[str] = []
+    why: dict[str, str] = {}
+    try:
+        there = Path(above, "cgroup.controllers").read_text(encoding="ascii").split()
+    except OSError as error:
+        return [], dict.fromkeys(CONTROLLERS, f"{above}: {error.strerror}")
+    for name in CONTROLLERS:
+        if name not in there:
+            why[name] = "its controller is not delegated"
+            continue
+        try:
+            for folder in (above, base):
+                with open(os.path.join(folder, "cgroup.subtree_control"), "w", encoding="ascii") as file:
+                    file.write(f"+{name}")
+        except OSError as error:
+            busy = f"processes live in {above}, where systemd before 254 starts the daemon"
+            why[name] = busy if error.errno == errno.EBUSY else f"{above}: {error.strerror}"
+        else:
+            found.append(name)
+    return found, why
+
+
+def _most_pids() -> int:
+    return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
 
 
 def _mount_of_cgroup2() -> str | None:
@@ -141,4 +226,4 @@ def _mount_of_cgroup2() -> str | None:
     return None
 
 
-__all__ = ["Cgroups", "Cores", "memory_available", "threads_of_cores"]
+__all__ = ["CONTROLLERS", "SUBGROUP", "Cgroups", "Cores", "memory_available", "threads_of_cores", "turn_on"]

@@ -55,6 +55,7 @@ def mandate_of(
     action: Start,
     *,
     settings: Settings,
+    cores: Cores,
     cgroups: Cgroups,
     gpus: Sequence[str] | None,
 ) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def mandate_of(
         "groups": groups_of(submission),
         "oom_score_adj": settings.oom_score_adj,
         "cgroup": cgroups.path_of(job.id, action.incarnation),
-        "cgroup_limits": _limits(action, cgroups),
+        "cgroup_limits": _limits(action, settings, cores, cgroups),
         "gpus": list(gpus or ()),
         "tier": job.partition.priority_tier,
         "requeueable": submission.requeueable,
@@ -132,13 +133,15 @@ def ahead_of(submission: Submission, limit: float | None) -> dict[str, Any] | No
     return {"signal": int(number), "after": after, "leader_only": submission.signal_leader_only}
 
 
-def _limits(action: Start, cgroups: Cgroups) -> dict[str, str]:
+def _limits(action: Start, settings: Settings, cores: Cores, cgroups: Cgroups) -> dict[str, str]:
     """Return what is written into the files of the cgroup."""
     allocation = action.allocation or action.job.allocation
-    if "memory" not in cgroups.controllers or allocation is None or allocation.memory_mb is None:
-        return {}
-    limit = sum(allocation.memory_mb)
-    return {"memory.max": str(limit << 20), "memory.oom.group": "0"} if limit else {}
+    memory = sum(allocation.memory_mb or ()) if allocation is not None else 0
+    cpus = sum(allocation.cpus or ()) if allocation is not None else 0
+    bound = cores.of(allocation) if settings.bind else []
+    return cgroups.limits(
+        memory, cpus or action.job.spec.cpus, bound, settings.max_processes, settings.swap_counts
+    )
 
 
 def encode(what: dict[str, Any]) -> bytes:

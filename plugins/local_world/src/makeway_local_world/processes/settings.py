@@ -51,6 +51,9 @@ class Settings:
     )
     """How much rather than others the kernel takes jobs when memory runs out."""
 
+    max_processes: int = attrs.field(default=8192, validator=attrs.validators.ge(0))
+    """How many processes and threads a job may have where the kernel limits them (``pids.max``); 0: no limit."""
+
     operators: tuple[str, ...] = ()
     """Who may do everything with all jobs, beside root and the daemon's user: user names, and ``@group`` for all
     members of a group."""

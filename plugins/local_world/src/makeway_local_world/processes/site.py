@@ -35,6 +35,7 @@ class Site:
         self.cores = Cores(cluster, threads_of_cores())
         off = Cgroups(why_not="world.settings.cgroups is off")
         self.cgroups = off if settings.cgroups == "off" else Cgroups.find(self.daemon)
+        self.cgroups.limit_all(sum(node.usable_memory_mb for node in cluster.nodes))
         self.gpus = Strangers(inventory)
         self.kill_wait = state.clockwork.kill_wait or settings.kill_wait
         self.stop_delay = state.clockwork.suspend_grace_time or settings.stop_delay
@@ -49,7 +50,14 @@ class Site:
         taken = {gpu for case in cases for gpu in case.gpus}
         gpus = self.gpus.choose(_gpus_of(submission, action), taken)
         mandate = encode(
-            mandate_of(submission, action, settings=self.settings, cgroups=self.cgroups, gpus=gpus)
+            mandate_of(
+                submission,
+                action,
+                settings=self.settings,
+                cores=self.cores,
+                cgroups=self.cgroups,
+                gpus=gpus,
+            )
         )
         if len(mandate) > words.LONGEST_MANDATE:
             raise KeyError(f"{submission.user} is in too many groups to start anything")

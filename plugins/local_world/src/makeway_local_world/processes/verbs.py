@@ -147,9 +147,12 @@ class Verbs:
     # -------------------------------------------------------------------------------- others
     def go_on(self, case: Case, action: Resume) -> None:
         """Continue what was stopped, on the cores that it has."""
+        site = self._hand.site
+        cores = site.cores_of(action.job)
         if case.cgroup is not None:
+            case.cgroup.limit(site.cgroups.binding(cores))
             case.cgroup.thaw()
-        self._ask(case, action, _GO_ON, "continue", cores=self._hand.site.cores_of(action.job))
+        self._ask(case, action, _GO_ON, "continue", cores=cores)
 
     def signal(self, case: Case, action: SendSignal) -> None:
         """Send a signal to the job, or to its first process only."""

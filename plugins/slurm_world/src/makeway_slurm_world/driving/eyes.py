@@ -26,6 +26,7 @@ ENDS = {
     "TIMEOUT": JobState.TIMEOUT,
     "DEADLINE": JobState.CANCELLED,
     "NODE_FAIL": JobState.NODE_FAIL,
+    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
     "PREEMPTED": JobState.PREEMPTED,
 }
 """Any other end is a failure."""
