@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from makeway_app.cli.group import FAILED, UNUSABLE
 from makeway_app.cli.inputs import Loaded, check_plugins, open_jobs, with_actions
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.options import workload_options
+from makeway_app.cli.processes import cores
 from makeway_app.cli.request import in_world
 from makeway_app.cli.running import warmed_up
 from makeway_app.cli.terminal import console, note, show
@@ -131,12 +131,8 @@ def sweep(
     note("warning", loaded.warnings)
     with contextlib.closing(Store(folder)) as store:
         _manifest(wanted, store)
-        failed = _run(wanted, store, workers or _cores(), dask, again=again)
+        failed = _run(wanted, store, workers or cores(), dask, again=again)
         _finish(wanted, store, failed)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _variants(
@@ -298,7 +294,13 @@ def _finish(wanted: Sweep, store: Store, failed: Mapping[str, str]) -> None:
         if result is not None:
             never = max(never, result["jobs_never_run"])
             rows.append(
-                Row(number=number, values=each.values, identity=each.identity, metrics=result["metrics"])
+                Row(
+                    number=number,
+                    values=each.values,
+                    identity=each.identity,
+                    metrics=result["metrics"],
+                    own=each.own,
+                )
             )
     rows = on_front(rows)
     labels = {each.identity: wanted.label(each) for each in wanted.variants}

@@ -15,7 +15,7 @@ from makeway_report.page import security_policy
 from makeway_sweep.plan import Axis
 from makeway_sweep.summary import COLUMNS, Row, effects, shown
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 760, 360, 86, 46
+WIDTH, HEIGHT, LEFT, BOTTOM = 760, 380, 86, 50
 _MINUTES = (1 / 6, 1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 _SECONDS = tuple(60.0 * each for each in _MINUTES)
 _NUMBERS = tuple(first * 10.0**power for power in range(-3, 12) for first in (1, 2, 5))
@@ -56,7 +56,7 @@ def page(axes: Sequence[Axis], rows: Sequence[Row], title: str, missing: Sequenc
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"value": shown, "hours": lambda seconds: f"{seconds / 3600:,.1f}"}
+    environment.filters |= {"value": shown}
     told: list[dict[str, Any]] = [
         {"key": axis.key, "values": _bars(found)} for axis, found in effects(axes, rows)
     ]
@@ -109,6 +109,7 @@ def _picture(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Any]:
                 f"{axis.key}={shown(value)}" for axis, value in zip(axes, row.values, strict=True)
             ),
             "wait": clock(row.metrics["mean_wait"]),
+            "hours": f"{row.metrics['core_seconds_lost'] / 3600:,.1f}",
         }
         for row in rows
     ]
@@ -121,7 +122,8 @@ def _picture(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Any]:
         "points": points,
         "front": " ".join(f"{x},{y}" for x, y in _stairs(front)),
         "across": [(across(tick), clock(tick)) for tick in across.ticks(_SECONDS)],
-        "up": [(up(tick), f"{tick:,.4g}") for tick in up.ticks(_NUMBERS)],
+        "up": [(up(tick), number(tick)) for tick in up.ticks(_NUMBERS)],
+        "own": any(row.own for row in rows),
     }
 
 
@@ -136,9 +138,13 @@ def _stairs(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _scale(values: Sequence[float], first: float, last: float) -> Scale:
-    low, high = min(values), max(values)
-    room = (high - low) * 0.06 or max(abs(high) * 0.1, 1.0)
-    return Scale(max(0.0, low - room), high + room, first, last)
+    """Return a scale from zero, so that a distance on it is a share of the whole."""
+    return Scale(0.0, max(values) * 1.06 or 1.0, first, last)
+
+
+def number(value: float) -> str:
+    """Return a number as people write it: 25,000, and 0.05."""
+    return f"{value:,.6f}".rstrip("0").rstrip(".")
 
 
 def _text(name: str) -> str:

@@ -42,6 +42,8 @@ class Variant:
     values: tuple[str, ...]
     """One of each axis."""
     config: Config
+    own: bool = False
+    """Whether it is the configuration itself, with nothing changed."""
     identity: str = ""
     """Digest of all that decides what comes of the run."""
 
@@ -110,7 +112,9 @@ def product(config: Config, axes: Sequence[Axis]) -> Planned:
     for values in itertools.product(*(axis.values for axis in axes)):
         texts = [f"{axis.key}={value}" for axis, value in zip(axes, values, strict=True)]
         try:
-            variants.append(Variant(values=values, config=change_all(config, texts, "--vary")))
+            changed = change_all(config, texts, "--vary")
+            own = unstructure(changed) == unstructure(config)
+            variants.append(Variant(values=values, config=changed, own=own))
         except ConfigError as error:
             invalid[values] = error
     return Planned(tuple(variants), invalid)

@@ -36,6 +36,8 @@ class Row:
     identity: str
     metrics: Mapping[str, Any]
     front: bool = False
+    own: bool = False
+    """Whether it is the site as configured."""
 
 
 @attrs.frozen(kw_only=True)

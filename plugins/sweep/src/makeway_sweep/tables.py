@@ -29,18 +29,26 @@ def tables(axes: Sequence[Axis], rows: Sequence[Row]) -> Iterator[RenderableType
         yield made
     front = [row for row in rows if row.front]
     if len(rows) <= MOST:
-        yield Text(f"{count(len(rows), 'run')}; * is on the pareto front of mean wait against lost work")
+        yield Text(
+            f"{count(len(rows), 'run')}; * is on the pareto front of mean wait against lost work{_own(rows)}"
+        )
         yield _runs(axes, rows)
     else:
-        yield Text(f"the pareto front of mean wait against lost work, {len(front):,} of {len(rows):,} runs")
+        yield Text(
+            f"the pareto front of mean wait against lost work, {len(front):,} of {len(rows):,} runs{_own(front)}"
+        )
         yield _runs(axes, front)
+
+
+def _own(rows: Sequence[Row]) -> str:
+    return "; = is the site as configured" if any(row.own for row in rows) else ""
 
 
 def _runs(axes: Sequence[Axis], rows: Sequence[Row]) -> Table:
     made = table("", *(axis.key for axis in axes), *(each.name for each in COLUMNS), left=1 + len(axes))
     for row in rows:
         figures = (each.show(row.metrics[each.key]) for each in COLUMNS)
-        made.add_row("*" if row.front else "", *map(shown, row.values), *figures)
+        made.add_row("*" * row.front + "=" * row.own, *map(shown, row.values), *figures)
     return made
 
 
