@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway.model import Seconds
+from makeway.model import Duration, Seconds
 
 _TINY = 1e-6
 
@@ -25,11 +25,11 @@ def _delay(default: Seconds) -> Seconds:
 class Clockwork:
     """The delays of one run, in seconds; an interval of 0 means "at every event"."""
 
-    sched_interval: Seconds = _delay(0.0)
+    sched_interval: Duration = _delay(0.0)
     """Between two full passes of the main scheduler; 0: a pass whenever something changed."""
-    sched_phase: Seconds = _delay(0.0)
+    sched_phase: Duration = _delay(0.0)
     """Instant of the first pass within its interval."""
-    submit_delay: Seconds = _delay(0.0)
+    submit_delay: Duration = _delay(0.0)
     """From a submission to the pass that it triggers (batch_sched_delay); used when passes are periodic and
     `pass_on_submit` is set."""
     pass_on_submit: bool = True
@@ -38,13 +38,13 @@ class Clockwork:
     """A job that has left its nodes triggers a pass of its own between periodic ones."""
     pass_on_own_end: bool = True
     """So does one that ended by itself; False: only one that was killed or requeued."""
-    bf_interval: Seconds = _delay(0.0)
+    bf_interval: Duration = _delay(0.0)
     """Between two passes of the backfill scheduler; 0: after every main pass."""
-    bf_phase: Seconds = _delay(0.0)
+    bf_phase: Duration = _delay(0.0)
     """Instant of the first backfill pass within its interval."""
-    bf_window: Seconds = _delay(86400.0)
+    bf_window: Duration = _delay(86400.0)
     """How far backfill plans ahead."""
-    bf_resolution: Seconds = attrs.field(default=1.0, validator=attrs.validators.gt(0))
+    bf_resolution: Duration = attrs.field(default=1.0, validator=attrs.validators.gt(0))
     """Grain of backfill's plan."""
     bf_max_job_test: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
     """Most jobs looked at in one backfill pass."""
@@ -56,41 +56,41 @@ class Clockwork:
     """Backfill plans licences, too; the main scheduler ends a pass at a job whose licences are short."""
     default_queue_depth: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
     """Most jobs looked at in a triggered main pass."""
-    limit_sweep: Seconds = _delay(0.0)
+    limit_sweep: Duration = _delay(0.0)
     """Between two checks of time limits and grace times; 0: exactly when they strike."""
-    limit_phase: Seconds = _delay(0.0)
+    limit_phase: Duration = _delay(0.0)
     """Instant of the first check within its interval."""
-    kill_wait: Seconds = _delay(0.0)
+    kill_wait: Duration = _delay(0.0)
     """From SIGTERM to SIGKILL."""
-    signal_time: Seconds = _delay(0.0)
+    signal_time: Duration = _delay(0.0)
     """From a signal to the end of who ends by it."""
-    min_kill_delay: Seconds = _delay(0.0)
+    min_kill_delay: Duration = _delay(0.0)
     """Least time that a node waits before SIGKILL, whatever `kill_wait` says."""
-    message_timeout: Seconds = _delay(0.0)
+    message_timeout: Duration = _delay(0.0)
     """With `kill_wait`: how long a preemptor waits before it may have others killed again."""
-    requeue_delay: Seconds = _delay(0.0)
+    requeue_delay: Duration = _delay(0.0)
     """From leaving its nodes until a requeued job may start again."""
-    completing_time: Seconds = _delay(0.0)
+    completing_time: Duration = _delay(0.0)
     """From the end of a job's processes until its nodes are free (epilog)."""
-    batch_host_delay: Seconds = _delay(0.0)
+    batch_host_delay: Duration = _delay(0.0)
     """By how much a killed job leaves its first node, where its batch script runs, after its other nodes."""
-    leader_delay: Seconds = _delay(0.0)
+    leader_delay: Duration = _delay(0.0)
     """By how much the leader of a heterogeneous job that is killed leaves its nodes after the other components."""
-    kill_spacing: Seconds = _delay(0.0)
+    kill_spacing: Duration = _delay(0.0)
     """A killed job leaves its nodes by so much later for each job that was submitted before it."""
-    suspend_grace_time: Seconds = _delay(0.0)
+    suspend_grace_time: Duration = _delay(0.0)
     """From SIGTSTP to SIGSTOP; without effect in the simulated world, where jobs stop at SIGTSTP."""
-    checkpoint_time: Seconds = _delay(0.0)
+    checkpoint_time: Duration = _delay(0.0)
     """How long a job that is checkpointed goes on holding its nodes, to write its state."""
-    restart_time: Seconds = _delay(0.0)
+    restart_time: Duration = _delay(0.0)
     """Running time that a job needs to read its state when it starts from a checkpoint."""
-    checkpoint_interval: Seconds = _delay(0.0)
+    checkpoint_interval: Duration = _delay(0.0)
     """Jobs save their state by themselves every so many seconds of running, and go back to the last time;
     0: the state is saved when the job is told to leave, and nothing is lost."""
     keep_freed: bool = True
     """What victims leave is kept for the job that they leave for: until the last of them has gone its nodes are closed
     to others, and then it is tried first. False: whoever stands first in the queue takes it, as in Slurm."""
-    second_phase: Seconds | None = None
+    second_phase: Duration | None = None
     """Where the controller's second begins: exempt times count from the whole second in which a job started; None:
     from the very instant."""
     counts_seconds: bool = False
@@ -98,10 +98,10 @@ class Clockwork:
     stopped_work_counts: bool = False
     """Whether a job does its work while it counts as running, even if its processes stay stopped; they end once they go
     on. So do jobs of recordings, which are told to end when they have had their running time."""
-    minute_phase: Seconds = _delay(0.0)
+    minute_phase: Duration = _delay(0.0)
     """How many seconds past a full minute the wall clock stood at second 0: estimates that count in half minutes follow
     it."""
-    first_tick: Seconds | None = None
+    first_tick: Duration | None = None
     """First wake-up of the timeslicer; None: one slice after the start."""
 
     def whole_second(self, at: Seconds) -> Seconds:

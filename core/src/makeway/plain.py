@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -36,6 +37,54 @@ def number(value: Any, _: Any) -> float:
         return float(value)
     except OverflowError:
         raise Wrong("the number is too large") from None
+
+
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+    **dict.fromkeys(("w", "week", "weeks"), 604_800),
+}
+_PART = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]+)\s*")
+_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6}):([0-9]{2})(?::([0-9]{2}))?")
+_DAYS = re.compile(r"([0-9]{1,6})-([0-9]{1,2})")
+
+
+def duration(value: Any, _: Any) -> float:
+    """Take a length of time: a number of seconds, or what people write: ``2h``, ``1 h 30 min``, ``1-12:00:00``."""
+    if not isinstance(value, str):
+        return number(value, _)
+    seconds = seconds_of(value)
+    if seconds is None:
+        raise Wrong(f"got {shown(value)}; allowed: {A_LENGTH}")
+    return seconds
+
+
+A_LENGTH = "a number of seconds, or a length of time such as 2h, 90min or 1-12:00:00"
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds of a length of time with units or colons; None: it is none.
+
+    As in Slurm 1:30 is a minute and a half, and 1-12 a day and a half.
+    """
+    text = text.strip().lower()
+    if match := _CLOCK.fullmatch(text):
+        days, first, second, third = (int(part or 0) for part in match.groups())
+        if match[4] is None and match[1] is None:
+            return float(60 * first + second)
+        return float(86400 * days + 3600 * first + 60 * second + third)
+    if match := _DAYS.fullmatch(text):
+        return float(86400 * int(match[1]) + 3600 * int(match[2]))
+    total, at = 0.0, 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None or part[2] not in _UNITS:
+            return None
+        total += float(part[1]) * _UNITS[part[2]]
+        at = part.end()
+    return total if text else None
 
 
 def is_enum(wanted: Any) -> bool:

@@ -7,13 +7,14 @@ from typing import Any
 import attrs
 
 from makeway import moved
+from makeway.model.values import Duration
 
 
 @attrs.frozen(kw_only=True)
 class PreemptionTable:
     """``[policy.preemption]``: who is exempt, who goes first, and what counts as a reason."""
 
-    exempt_time: float | None = None
+    exempt_time: Duration | None = None
     """PreemptExemptTime in seconds; None: not set."""
     min_exempt_priority: int | None = None
     """Jobs above it are never displaced; None: off."""

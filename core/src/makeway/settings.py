@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 import attrs
 
+from makeway.model.values import Duration
 from makeway.plain import (
     Wrong,
+    duration,
     exactly,
     is_enum,
     is_literal,
@@ -38,6 +40,7 @@ Taker = Callable[[Any], Any]
 _PLAIN: Mapping[Any, Callable[[Any, Any], Any]] = {
     **{plain: exactly(plain) for plain in (str, int, bool)},
     float: number,
+    Duration: duration,
 }
 
 

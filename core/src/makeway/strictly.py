@@ -25,8 +25,10 @@ from cattrs.errors import (
 )
 
 from makeway.errors import ConfigError, Problem, nearest
+from makeway.model.values import Duration
 from makeway.plain import (
     Wrong,
+    duration,
     exactly,
     is_enum,
     is_literal,
@@ -72,6 +74,7 @@ def _make_converter() -> cattrs.Converter:
         converter.register_structure_hook(plain, exactly(plain))
     converter.register_structure_hook(float, number)
     converter.register_structure_hook(enum.Enum, member)
+    converter.register_structure_hook_func(lambda wanted: wanted == Duration, duration)
     converter.register_structure_hook_func(is_enum, member)
     converter.register_structure_hook_func(is_sequence, lambda v, t: _sequence(converter, v, t))
     converter.register_structure_hook_func(is_mapping, lambda v, t: _mapping(converter, v, t))

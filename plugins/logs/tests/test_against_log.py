@@ -172,15 +172,15 @@ tasks = 4
 wait = 0
 state = "COMPLETED"
 restarts = 2
-[[job.attributes.run_list]]
+[[job.attributes.runs]]
 wait = 0
 ran = 100
 state = "PREEMPTED"
-[[job.attributes.run_list]]
+[[job.attributes.runs]]
 wait = 50
 ran = 40
 state = "PREEMPTED"
-[[job.attributes.run_list]]
+[[job.attributes.runs]]
 wait = 250
 ran = 600
 state = "COMPLETED"
@@ -215,6 +215,46 @@ restarts = 0
         "only differences of more than 50% say anything"
     ) in done.out
     assert "runs after a requeue: 1 compared, mean wait 50 s in the log, 0:03:20 here" in done.out
+
+
+def test_rows_of_sacct_d_are_runs(run: Run, tmp_path: Path) -> None:
+    """Job 2 displaces job 1 after 600 s, in the log and here: one requeue, 600 s on 4 CPUs lost, waits alike."""
+    config, log = tmp_path / "site.toml", tmp_path / "may.sacct"
+    config.write_text(
+        """
+[[node]]
+name = "n1"
+cpus = 4
+[[partition]]
+name = "low"
+[[partition]]
+name = "high"
+priority_tier = 2
+[policy]
+preempt = "preempt/partition_prio"
+preempt_mode = ["requeue"]
+"""
+    )
+    log.write_text(
+        """\
+JobID|User|Partition|Submit|Start|End|Elapsed|State|NNodes|NCPUS|Timelimit|Restarts
+1|ada|low|2024-05-01T00:00:00|2024-05-01T00:00:00|2024-05-01T00:10:00|00:10:00|PREEMPTED|1|4|02:00:00|0
+1|ada|low|2024-05-01T00:10:00|2024-05-01T00:15:00|2024-05-01T01:15:00|01:00:00|COMPLETED|1|4|02:00:00|1
+2|eve|high|2024-05-01T00:10:00|2024-05-01T00:10:00|2024-05-01T00:15:00|00:05:00|COMPLETED|1|4|01:00:00|0
+"""
+    )
+    out = tmp_path / "out.json"
+    done = run("replay", config, log, "--against-log", "--json", out)
+    assert done.status == 0, done.err
+    found = json.loads(out.read_text())["against_log"]
+    assert found["counts"]["by_user"]["ada"] == {
+        "jobs": 1,
+        "requeues": {"recorded": 1, "replayed": 1},
+        "preemptions": {"recorded": 1, "replayed": 1},
+        "core_seconds_lost": {"recorded": 2400.0, "replayed": 2400.0},
+    }
+    assert found["all"]["mean_wait"] == {"recorded": 0.0, "replayed": 0.0}
+    assert found["later_runs"] == {"compared": 1, "mean_wait": {"recorded": 300.0, "replayed": 300.0}}
 
 
 def test_the_last_start_is_held_against_the_last(run: Run, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from makeway_app.cli import cli
+from makeway_sweep.page import number
 from makeway_sweep.summary import Row, on_front
 
 ROOT = Path(__file__).parents[3]
@@ -48,6 +49,20 @@ def test_a_front_never_prefers_throwing_work_away() -> None:
         [row(1, 10.0, 5.0, 175), row(2, 20.0, 9.0, 0), row(3, 30.0, 8.0, 0), row(4, 31.0, 9.0, 0)]
     )
     assert [each.number for each in found if each.front] == [2, 3]
+
+
+def test_the_page_marks_the_site_and_begins_axes_at_zero(tmp_path: Path, config: Path) -> None:
+    """Titles stand at both axes, and numbers are written as people write them."""
+    done = run("sweep", config, *MODES, "-o", tmp_path / "out", "--workers", 1)
+    assert (
+        "* is on the pareto front of mean wait against lost work; = is the site as configured" in done.output
+    )
+    text = (tmp_path / "out/index.html").read_text()
+    assert text.count("(as configured)") == text.count('<rect class="own"') == 1
+    assert re.search(r'<text class="axis"[^>]*>mean wait</text>', text)
+    assert re.search(r'<text class="axis"[^>]*rotate\(-90\)[^>]*>core-hours lost</text>', text)
+    assert (number(25_000.0), number(0.05), number(1e6), number(0.0)) == ("25,000", "0.05", "1,000,000", "0")
+    assert re.search(r'text-anchor="end">0</text>', text)
 
 
 def test_each_value_does_what_it_would_alone(tmp_path: Path, config: Path) -> None:

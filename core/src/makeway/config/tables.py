@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from makeway import vendors
+from makeway.model.values import Duration
 from makeway.preemption import PreemptionTable
 
 SCHEDULERS = ("builtin", "easy", "greedy", "backfill")
@@ -84,11 +85,11 @@ class PartitionTable:
     """NO, EXCLUSIVE, YES[:n] or FORCE[:n]."""
     exclusive_user: bool = False
     preempt_mode: tuple[str, ...] | None = None
-    grace_time: float = 0.0
+    grace_time: Duration = 0.0
     qos: str | None = None
     default: bool = False
-    max_time: float | None = None
-    default_time: float | None = None
+    max_time: Duration | None = None
+    default_time: Duration | None = None
     min_nodes: int = 0
     max_nodes: int | None = None
     def_mem_per_cpu: int | None = None
@@ -113,8 +114,8 @@ class QosTable:
     priority: int = 0
     preempt: tuple[str, ...] = ()
     preempt_mode: tuple[str, ...] | None = None
-    grace_time: float = 0.0
-    exempt_time: float | None = None
+    grace_time: Duration = 0.0
+    exempt_time: Duration | None = None
     flags: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
@@ -148,7 +149,7 @@ class PolicyTable:
     protect: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     """Any further plugins: queue order, admission, observers; asked before the others."""
-    decision_time_limit: float = 0.0
+    decision_time_limit: Duration = 0.0
     """Most seconds that a plugin may take to answer once; 0: no limit."""
     preemption: PreemptionTable = attrs.field(factory=PreemptionTable)
     mcs: McsTable = McsTable()
@@ -182,9 +183,9 @@ class _Scheduler:
     """Priority of jobs that are not given one: basic (order of submission) or multifactor (by weights)."""
     priority_weights: Mapping[str, int] = attrs.field(factory=dict)
     """Weights of multifactor: ``qos`` and ``partition``; without any, all jobs have priority 1."""
-    over_time_limit: float = 0.0
+    over_time_limit: Duration = 0.0
     """Seconds that a job may exceed its limit."""
-    young_victim_age: float = 1.0
+    young_victim_age: Duration = 1.0
     """Victims that lose their work within so many seconds of their start are counted, with a warning; 0: none."""
 
 
@@ -251,17 +252,17 @@ class WorkloadTable:
 class FailureTable:
     """``[world.failures]``: what follows when a world could not do what was decided; docs/worlds.md has the rules."""
 
-    start_wait: float = 10.0
+    start_wait: Duration = 10.0
     """Seconds that a job whose start failed waits before it is tried again."""
     start_hold_after: int = 3
     """Failed starts in a row after which the job is held; 0: never."""
-    node_set_aside: float = 300.0
+    node_set_aside: Duration = 300.0
     """Seconds for which a node that refused a start gets no jobs; 0: it is not set aside."""
-    suspend_wait: float = 60.0
+    suspend_wait: Duration = 60.0
     """Seconds for which nobody displaces a job by suspension after that failed."""
-    resume_again: float = 5.0
+    resume_again: Duration = 5.0
     """Seconds until a job that could not be continued is continued again."""
-    kill_again: float = 30.0
+    kill_again: Duration = 30.0
     """Seconds until a job that could not be killed is killed again."""
     kill_force_after: int = 2
     """Failed kills after which SIGKILL is used at once; 0: never."""
@@ -278,15 +279,15 @@ _DAY = 86400.0
 class JournalTable:
     """``[world.journal]``: what a journal keeps for how long."""
 
-    keep_steps_for: float = attrs.field(default=30 * _DAY, validator=attrs.validators.ge(0))
+    keep_steps_for: Duration = attrs.field(default=30 * _DAY, validator=attrs.validators.ge(0))
     """Seconds for which steps are kept whole: events, actions, lines of the record."""
     keep_steps: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Most steps kept whole; 0: any number."""
-    keep_jobs_for: float = attrs.field(default=365 * _DAY, validator=attrs.validators.ge(0))
+    keep_jobs_for: Duration = attrs.field(default=365 * _DAY, validator=attrs.validators.ge(0))
     """Seconds after its end for which a job is kept: its request, its times, how it ended."""
     keep_jobs: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Most jobs kept that have ended; 0: any number."""
-    compact_every: float = attrs.field(default=3600.0, validator=attrs.validators.ge(0))
+    compact_every: Duration = attrs.field(default=3600.0, validator=attrs.validators.ge(0))
     """Seconds between two times that older entries are dropped; 0: never."""
 
 
@@ -298,7 +299,7 @@ class WorldTable:
     """Name of a plugin: ``world/local``, ``world/slurm``, ..."""
     state: str | None = None
     """State directory; None: the command's own default."""
-    survey: float = 60.0
+    survey: Duration = 60.0
     """Seconds between two looks at what is really there; 0: only at the start and after a sleep."""
     settings: Mapping[str, Any] = attrs.field(factory=dict)
     """The world's own settings."""

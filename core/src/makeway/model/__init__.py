@@ -57,6 +57,7 @@ from makeway.model.speed import (
 from makeway.model.values import (
     NOTHING,
     PREEMPTIONS_KEPT,
+    Duration,
     Exclusive,
     JobState,
     ModeFlag,
@@ -90,6 +91,7 @@ __all__ = [
     "Commands",
     "Cover",
     "DisplacingSelector",
+    "Duration",
     "Exclusive",
     "Forecast",
     "ForecastingSelector",

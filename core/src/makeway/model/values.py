@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import attrs
 
 Seconds = float
 """Seconds since the start of the replay (instants) or a length of time."""
+Duration = Annotated[float, "a length of time"]
+"""Seconds in settings, which people may write as ``2h`` too (`makeway.plain.duration`)."""
 
 
 class ReadOnly(dict[Any, Any]):

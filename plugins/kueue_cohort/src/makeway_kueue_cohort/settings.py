@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import attrs
 
+from makeway.model import Duration
 from makeway_kueue_cohort.site import (
     STRATEGIES,
     Cohort,
@@ -126,7 +127,7 @@ class Settings:
     """Gate FairSharingPreemptWithinNominal (6.7): on since 0.17."""
     priority_sorting: bool = True
     """Gate PrioritySortingWithinCohort (7.2)."""
-    grace_time: float = attrs.field(default=0.0, validator=_AMOUNT)
+    grace_time: Duration = attrs.field(default=0.0, validator=_AMOUNT)
     """terminationGracePeriodSeconds that pods use up: quota is free once they have stopped (8.1)."""
 
     def __attrs_post_init__(self) -> None:

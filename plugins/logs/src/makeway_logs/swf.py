@@ -95,13 +95,14 @@ class SwfReader:
 
         :raises ConfigError: it cannot be read, or holds no data line.
         """
-        ordered = _survey(path)
+        ordered, rows_there = _survey(path)
         lines = read_lines(path, options.progress)
         header, first = _read_header(path, lines)
         workload = Workload(
             name=path.name,
             jobs=iter(()),
             header=header,
+            total=rows_there,
             most_rejected=options.most_rejected,
         )
         rows = _usable_rows(itertools.chain([first], lines), workload, early=options.config.workload.warm)
@@ -194,10 +195,11 @@ class SwfReader:
 
 
 # -------------------------------------------------------------------------------------- reading
-def _survey(path: Path) -> bool:
-    """Return whether submit times ascend; read to the end, so that damage shows at once."""
-    ordered, last = True, 0.0
+def _survey(path: Path) -> tuple[bool, int]:
+    """Return whether submit times ascend, and the number of rows; read to the end, so that damage shows at once."""
+    ordered, last, rows = True, 0.0, 0
     for _, line in read_lines(path):
+        rows += not line.startswith(";")
         columns = line.split(None, 2)
         if len(columns) == 3 and ordered and not line.startswith(";"):
             try:
@@ -206,7 +208,7 @@ def _survey(path: Path) -> bool:
                 continue
             ordered = submit >= last
             last = submit
-    return ordered
+    return ordered, rows
 
 
 def _read_header(path: Path, lines: Iterator[Line]) -> tuple[dict[str, str], Line]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from makeway.model import Seconds
+from makeway.model import Duration, Seconds
 
 NAME = "lsf/queue"
 
@@ -112,5 +112,5 @@ class Settings:
     """Whether a suspended job may stop those that use its slots by USE_SUSP_SLOTS when it could go on (5.3)."""
     accept_interval: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """JOB_ACCEPT_INTERVAL where no file sets it (9.3): LSF has 1 turn then, its examples none."""
-    reserve_longest: Seconds | None = None
+    reserve_longest: Duration | None = None
     """Longest reservation for queues with resource reservation; None: as SLOT_RESERVE says."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from makeway.model import Duration
 from makeway_moab_qos.hosts import check_hosts
 
 _TIME = attrs.validators.ge(0.0)
@@ -69,8 +70,8 @@ class Credential:
         default="target", validator=attrs.validators.in_(("target", "floor", "ceiling"))
     )
     """What FSTARGET's mark says: ``+`` floor, ``-`` ceiling (``^`` as well)."""
-    preempt_min_time: float | None = None
-    preempt_qt_threshold: float | None = None
+    preempt_min_time: Duration | None = None
+    preempt_qt_threshold: Duration | None = None
     preempt_xf_threshold: float | None = None
 
 

@@ -8,6 +8,7 @@ brackets (``suspend,gang``), and no value at all means the default.
 
 from __future__ import annotations
 
+import datetime
 import re
 import tomllib
 import types
@@ -205,7 +206,9 @@ def _toml(raw: str) -> Any:
         data = tomllib.loads(f"value = {raw}")
     except (tomllib.TOMLDecodeError, RecursionError):
         return raw
-    return data["value"] if len(data) == 1 else raw
+    if len(data) > 1 or isinstance(data["value"], datetime.time):  # 02:00:00 is a length of time here
+        return raw
+    return data["value"]
 
 
 def _options(hint: Any) -> tuple[Any, ...]:

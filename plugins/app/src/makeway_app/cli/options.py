@@ -13,6 +13,7 @@ import click
 from makeway import catalogue, registry
 from makeway.config import MappingRule
 from makeway.model import Seconds
+from makeway.plain import seconds_of
 from makeway.readers.mapping import parse_map_flag
 from makeway.vendors import of_accounting, of_releases, usable
 from makeway_app import status
@@ -31,8 +32,9 @@ class Duration(click.FloatRange):
         super().__init__(min=0.0, max=1e11)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Read a number that is one."""
-        number = super().convert(value, param, ctx)
+        """Read a number, or a length of time such as 2h."""
+        length = seconds_of(value) if isinstance(value, str) else None
+        number = super().convert(value if length is None else length, param, ctx)
         if number != number:
             self.fail(f"got {value!r}; allowed: a number of seconds", param, ctx)
         return number

@@ -6,7 +6,7 @@ import attrs
 
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.model import Seconds
+from makeway.model import Duration, Seconds
 from makeway.readers.api import Workload
 from makeway.settings import structure
 from makeway.worlds.events import Command, Event
@@ -21,7 +21,7 @@ COMMANDS = (
 class ActionTable:
     """``[[action]]``: what a person does during the run."""
 
-    at: float
+    at: Duration
     command: str
     """suspend, resume, requeue, cancel, checkpoint, hold, release, start, priority, or signal."""
     job: str | int

@@ -6,6 +6,8 @@ from typing import Literal
 
 import attrs
 
+from makeway.model import Duration
+
 _SECONDS = attrs.validators.ge(0.0)
 _MANY = attrs.validators.ge(1)
 
@@ -18,20 +20,20 @@ class Settings:
     """Whether each job gets a cgroup of its own where this user may make one (version 2)."""
     bind: bool = True
     """Whether jobs are bound to the cores that they were given."""
-    kill_wait: float = attrs.field(default=30.0, validator=_SECONDS)
+    kill_wait: Duration = attrs.field(default=30.0, validator=_SECONDS)
     """From SIGTERM to SIGKILL; ``scheduler.clockwork.kill_wait`` counts instead if it is set."""
-    stop_delay: float = attrs.field(default=0.0, validator=_SECONDS)
+    stop_delay: Duration = attrs.field(default=0.0, validator=_SECONDS)
     """From the notice (SIGTSTP, or the job's command) to the stop; ``scheduler.clockwork.suspend_grace_time`` counts
     instead if it is set. 0: no notice."""
-    stop_limit: float = attrs.field(default=2.0, validator=attrs.validators.gt(0.0))
+    stop_limit: Duration = attrs.field(default=2.0, validator=attrs.validators.gt(0.0))
     """After which a suspension that did not stop everything has failed."""
-    checkpoint_limit: float = attrs.field(default=300.0, validator=attrs.validators.gt(0.0))
+    checkpoint_limit: Duration = attrs.field(default=300.0, validator=attrs.validators.gt(0.0))
     """After which a job's checkpoint command has failed."""
-    on_end_limit: float = attrs.field(default=60.0, validator=attrs.validators.gt(0.0))
+    on_end_limit: Duration = attrs.field(default=60.0, validator=attrs.validators.gt(0.0))
     """After which the command for the end of a job is killed."""
     leftovers: Literal["kill", "wait"] = "kill"
     """What becomes of processes that are left when the first one of a job has ended."""
-    leftover_grace: float = attrs.field(default=0.0, validator=_SECONDS)
+    leftover_grace: Duration = attrs.field(default=0.0, validator=_SECONDS)
     """From SIGTERM to SIGKILL for these; 0: SIGKILL at once."""
     memory_short: Literal["requeue", "refuse", "ignore"] = "requeue"
     """What becomes of a suspension if the memory of who takes its place is not free: suspended jobs keep theirs."""

@@ -65,7 +65,7 @@ class AgainstLog:
             return
         self._note_causes(history, said)
         starts = _starts(history)
-        once = not _restarts(said) or said.get("run_list")
+        once = not _restarts(said) or said.get("runs")
         replayed = (history.first_start if once or not starts else starts[-1][1]) - spec.submit_at
         self.rows.append(
             Row(
@@ -83,7 +83,7 @@ class AgainstLog:
         )
 
     def _note_causes(self, history: History, said: Mapping[str, Any]) -> None:
-        if _restarts(said) and not said.get("run_list") and "runs" not in said:
+        if _restarts(said) and not said.get("runs"):
             self.missing[telling.REQUEUED] += 1
         if str(said.get("reason", "")).replace("_", "").lower() in BY_HAND:
             self.missing[telling.BY_HAND] += 1
@@ -134,19 +134,19 @@ def _restarts(said: Mapping[str, Any]) -> int | None:
     """Return how often the log says a job was requeued; None: it does not say."""
     text = str(said.get("restarts", ""))
     told = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
-    runs = said.get("run_list")
+    runs = said.get("runs")
     return max(told or 0, len(runs) - 1) if runs else told
 
 
 def _later(history: History, said: Mapping[str, Any]) -> tuple[tuple[Seconds, Seconds], ...]:
-    recorded = [run["wait"] for run in said.get("run_list", ())[1:]]
+    recorded = [run["wait"] for run in said.get("runs", ())[1:]]
     replayed = [start - since for since, start in _starts(history)[1:]]
     return tuple(zip(recorded, replayed, strict=False))
 
 
 def _count(history: History, partition: str) -> Count:
     said = history.job.spec.attributes
-    runs: Sequence[Mapping[str, Any]] = said.get("run_list", ())
+    runs: Sequence[Mapping[str, Any]] = said.get("runs", ())
     restarts = _restarts(said)
     ended = said.get("state") == _PREEMPTED
     preempted: int | None = None

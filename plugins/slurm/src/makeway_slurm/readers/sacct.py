@@ -1,4 +1,4 @@
-"""Read what Slurm's accounting prints: ``sacct -P``, or Open XDMoD's 26 columns without a header.
+"""Read what Slurm's accounting prints: ``sacct -P``, ``sacct --json``, or Open XDMoD's 26 columns without a header.
 
 Any columns in any order will do, as long as they give an id, a submit time, a run time and a size.
 Steps are left out. Times carry no zone and are taken as UTC. Rows come in any order, so all are
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,8 +27,9 @@ from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec
 from makeway.obstacle import counted
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.lines import Line, read_lines, shown
+from makeway.readers.lines import Line, read_head, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
+from makeway_slurm.readers.sacct_json import is_json, json_rows
 from makeway_slurm.readers.sacct_rows import (
     ELAPSED,
     JOB_ID,
@@ -98,8 +100,8 @@ class _Row:
     state: str
     first_start: float | None = None
     """Start of the first of several runs; None: it is the only one, or not known."""
-    runs: int = 1
-    """How many rows the job has, one for each run."""
+    runs: tuple[_Row, ...] = ()
+    """The rows of all its runs, where it has several; empty: it has one row."""
 
     @property
     def withdrawn_at(self) -> float | None:
@@ -127,7 +129,7 @@ class SacctReader:
     def claims(self, path: Path, head: str) -> bool:
         """Recognise a header with JobID, 26 fields that begin with an id, or ``*.sacct``."""
         first = next((line for line in head.splitlines() if line.strip()), "")
-        return ".sacct" in path.suffixes or _is_header(first) or _is_bare(first)
+        return ".sacct" in path.suffixes or _is_header(first) or _is_bare(first) or is_json(head)
 
     def read(self, path: Path, options: ReadOptions) -> Workload:
         """Read `path` and put the jobs in order of submission.
@@ -135,11 +137,12 @@ class SacctReader:
         :raises ConfigError: it cannot be read, has no rows, or lacks columns.
         """
         workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
-        layout, lines = _read_layout(path, read_lines(path, options.progress))
-        every = sorted(
-            _usable_rows(whole_rows(lines, layout), layout, workload),
-            key=lambda row: (row.submit, row.order, row.line),
-        )
+        if is_json(read_head(path)):
+            found = _json_rows(path, workload)
+        else:
+            layout, lines = _read_layout(path, read_lines(path, options.progress))
+            found = _usable_rows(whole_rows(lines, layout), layout, workload)
+        every = sorted(found, key=lambda row: (row.submit, row.order, row.line))
         rows = list(_one_each(every, workload))
         workload.rejected.sort(key=lambda rejected: rejected.line)
         rows.sort(key=lambda row: (row.submit, row.order, row.line))
@@ -244,6 +247,14 @@ def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> I
         workload.notes.append(f"{steps:,} job step{'' if steps == 1 else 's'} left out")
 
 
+def _json_rows(path: Path, workload: Workload) -> Iterator[_Row]:
+    for number, fields in json_rows(path):
+        try:
+            yield _row(number, fields)
+        except BadRowError as reason:
+            workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
+
+
 def _one_each(rows: Sequence[_Row], workload: Workload) -> Iterator[_Row]:
     """Yield one row for each job: of several runs the last one, with the submission of the first.
 
@@ -277,7 +288,11 @@ def _one_each(rows: Sequence[_Row], workload: Workload) -> Iterator[_Row]:
             last
             if first is last
             else attrs.evolve(
-                last, submit=first.submit, eligible=first.eligible, first_start=first.start, runs=len(runs)
+                last,
+                submit=first.submit,
+                eligible=first.eligible,
+                first_start=first.start,
+                runs=tuple(row for row in ordered if row.start is not None and row.has_run),
             )
         )
     if requeued:
@@ -580,11 +595,22 @@ def _attributes(row: _Row, zero: float) -> dict[str, Any]:
         value = _known(row.fields.get(key, ""))
         if value is not None:
             said[key] = value
-    if row.runs > 1:
-        said["runs"] = row.runs
+    if len(row.runs) > 1:
+        said["runs"] = _runs_told(row.runs)
     if row.state in _CUT_SHORT:
         said["truncated"] = True
     return said
+
+
+def _runs_told(runs: Sequence[_Row]) -> list[dict[str, Any]]:
+    """Tell of each run how long the job waited for it, since its submission or the end of the run before, and ran."""
+    told: list[dict[str, Any]] = []
+    free = 0.0
+    for each in runs:
+        start = each.start or 0.0
+        told.append({"wait": start - max(each.submit, free), "ran": each.run, "state": each.state})
+        free = min(start + each.run, each.end or math.inf)
+    return told
 
 
 def _details(rows: Sequence[_Row], zero: float) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,10 @@ _NO_ARRAYS = (
 _JOB_KEY = re.compile(r"^[ \t]*(\[\[[ \t]*job\b|job[ \t]*=)", re.MULTILINE)
 
 
+_LISTED = re.compile(r'\s*\{\s*"(?:jobs|meta|plugin)"\s*:')
+"""A document that lists jobs, as schedulers print: none of ours."""
+
+
 class NativeReader:
     """Reads TOML with ``[[job]]`` tables, and JSON lines."""
 
@@ -34,7 +38,7 @@ class NativeReader:
         """Recognise ``[[job]]``, a line that is a JSON object, or ``*.toml``, ``*.jsonl``."""
         if path.suffix in (".toml", ".jsonl", ".ndjson"):
             return True
-        if head.lstrip().startswith("{") or JSON_ARRAY.match(head) is not None:
+        if (head.lstrip().startswith("{") and not _LISTED.match(head)) or JSON_ARRAY.match(head) is not None:
             return True
         return _JOB_KEY.search(head) is not None
 

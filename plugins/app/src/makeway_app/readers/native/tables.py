@@ -7,13 +7,15 @@ from typing import Any
 
 import attrs
 
+from makeway.model import Duration
+
 
 @attrs.frozen(kw_only=True)
 class SignalTable:
     """``signal``: asked for ahead of the job's end."""
 
     name: str
-    lead: float = 60.0
+    lead: Duration = 60.0
     batch_only: bool = False
     borrows_reservation: bool = False
 
@@ -83,13 +85,13 @@ class JobTable(ComponentTable):
     user: str = "user"
     group: str | None = None
     account: str | None = None
-    submit: float = 0.0
+    submit: Duration = 0.0
     """Seconds since the start."""
-    begin: float | None = None
+    begin: Duration | None = None
     """Not before this instant."""
-    run_time: float | None = None
+    run_time: Duration | None = None
     """Seconds of undisturbed running; None: runs until it ends or is told to."""
-    time_limit: float | None = None
+    time_limit: Duration | None = None
     """Seconds; None: the partition's."""
     priority: int | None = None
     """None: by order of submission; 0: held."""
