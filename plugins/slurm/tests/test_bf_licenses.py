@@ -53,8 +53,8 @@ TWO = (job(1, 0, 1, 1000, 1200), job(2, 0, 1, 1500, 1800), job(3, 10, 2, 600, 12
     [
         pytest.param(
             "bf_interval=30",
-            {3: 2100, 4: 1000},
-            id="without: job 4 takes the licence that is free at 1,000 s",
+            {3: 1900, 4: 1000},
+            id="without: job 4 takes what is free at 1,000 s",
         ),
         pytest.param(
             "bf_licenses", {3: 1500, 4: 2100}, id="with: both licences are job 3's once both are back"

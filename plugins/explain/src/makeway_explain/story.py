@@ -18,9 +18,13 @@ from makeway.record import Decision, History, Preemption
 from makeway_app.replay import Run
 from makeway_app.report import clock, count, instant, stay_told
 from makeway_engine.engine import Engine
+from makeway_engine.queue import NEVER
+from makeway_explain.scarce import scarce
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST_NAMES = 12
+_MANY_LATER = 3
+"""From so many on, jobs that came later and started first are told."""
 
 
 # ------------------------------------------------------------------------- during the replay
@@ -31,6 +35,8 @@ class Wait:
     start: Seconds
     end: Seconds
     reason: str
+    behind: str = ""
+    """Which job stands before it, and why that waits; empty: it does not wait for its turn."""
 
 
 @attrs.define
@@ -60,6 +66,8 @@ class Witness:
     """Job id and instant of each suspension that a person asked for."""
     marks: dict[tuple[str, Seconds], frozenset[str]] = attrs.field(factory=dict)
     """Job id and instant of each suspension by a policy -> the marks of the job right after it."""
+    short: dict[tuple[str, Seconds], Sequence[str]] = attrs.field(factory=dict)
+    """Job id and instant of an attempt in vain -> what was short, who held it, and what to try."""
     _open: set[str] = attrs.field(factory=set)
     _held: dict[str, dict[tuple[str, tuple[str, ...]], Stretch]] = attrs.field(factory=dict)
     """Job id -> the reasons that hold now."""
@@ -81,6 +89,8 @@ class Witness:
         """
         job = engine.ledger.jobs.get(decision.job)
         waits = job is not None and decision.outcome == "waits" and not engine.making_way.awaited(job)
+        if job is not None and waits and (lines := scarce(engine, job, decision)):
+            self.short[decision.job, decision.at] = lines
         self._tried[decision.job] = engine.policies.explain(job, engine.ledger) if job and waits else ()
 
     def stepped(self, engine: Engine) -> None:
@@ -101,7 +111,7 @@ class Witness:
                 self._open.discard(job_id)
             elif job_id not in self._open or waits[-1].reason != job.reason:
                 self._open.add(job_id)
-                waits.append(Wait(now, now, job.reason))
+                waits.append(Wait(now, now, job.reason, _ahead(engine, job)))
                 begun.append(job_id)
         for job_id in sorted({*self._tried, *begun}):
             job = engine.ledger.jobs.get(job_id)
@@ -187,8 +197,11 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
             "why it stayed suspended", (_stay(stretch, places) for stretch in stays), "it did not"
         )
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
-    told = (line for group in groups(decisions) for line in _told(run, group))
+    told = (line for group in groups(decisions) for line in _told(run, group, witness))
     yield _paragraph("what was decided about it", told, "it was never tried")
+    overtook = list(_overtook(run, history))
+    if overtook:
+        yield _paragraph("which later jobs started before it", overtook, "none")
     taken = [each for each in recorder.preemptions if each.preemptor == job_id]
     yield _paragraph("whom it displaced", (_victim(run, each) for each in taken), "nobody")
     unable = [(at, victim, why) for at, preemptor, victim, why in recorder.failures if preemptor == job_id]
@@ -260,7 +273,42 @@ def _span(start: Seconds, end: Seconds) -> str:
 
 
 def _wait(run: Run, wait: Wait) -> str:
-    return f"{_span(wait.start, wait.end)}: {_words(run).reason(wait.reason)}"
+    behind = f", behind {wait.behind}" if wait.behind else ""
+    if wait.reason == NEVER:
+        behind = ", as its log has no run of it: it starts nowhere until it is withdrawn"
+    return f"{_span(wait.start, wait.end)}: {_words(run).reason(wait.reason)}{behind}"
+
+
+def _ahead(engine: Engine, job: Job) -> str:
+    """Return which job a job that waits for its turn stands behind: the first in the queue that may want its nodes."""
+    if job.reason != "Priority":
+        return ""
+    for _, other, partition in engine.queue.entries:
+        if other is job:
+            break
+        if partition.nodes & job.partition.nodes:
+            why = f", which waits for {other.reason}" if other.reason not in ("None", "Priority") else ""
+            return f"job {other.id} of priority {other.priority:,}{why}"
+    return ""
+
+
+def _overtook(run: Run, history: History) -> Iterator[str]:
+    """Yield which jobs came later and started before a job that waited: all that want its licences, or many others."""
+    job, until = history.job, history.first_start
+    later = [
+        each
+        for each in run.recorder.histories.values()
+        if each.number > history.number
+        and each.first_start is not None
+        and (each.job.partition.nodes & job.partition.nodes)
+        and (until is None or each.first_start < until)
+    ]
+    alike = [each for each in later if set(each.job.spec.licenses) & set(job.spec.licenses)]
+    if alike:
+        named = ", ".join(sorted(set(job.spec.licenses)))
+        yield f"{count(len(alike), 'job')} with licences of {named}: {_few([each.job.id for each in alike])}"
+    elif len(later) >= _MANY_LATER:
+        yield f"{count(len(later), 'job')}: {_few([each.job.id for each in later])}"
 
 
 def _stay(stretch: Stretch, places: Mapping[str, str]) -> str:
@@ -299,11 +347,15 @@ def _kind(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def _told(run: Run, group: Sequence[Decision]) -> Iterator[str]:
+def _told(run: Run, group: Sequence[Decision], witness: Witness) -> Iterator[str]:
     last = group[-1]
+    known = (witness.short.get((each.job, each.at)) for each in reversed(group))
+    short = next((lines for lines in known if lines), ())
     times = f" ({count(len(group), 'attempt')})" if len(group) > 1 else ""
     when = _span(group[0].at, last.at)
     yield f"{when}{times}: {_verdict(run, last)}"
+    for line in short:
+        yield f"  {line}"
     if last.candidates:
         names = [f"{job} ({mode})" for job, mode in last.candidates]
         yield f"  could displace, in this order: {_few(names)}"

@@ -1,0 +1,252 @@
+"""Say what a job that waits for resources is short of, node by node, who holds it, and what to try."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.model import Exclusive, Job, JobState, Node
+from makeway.record import Decision
+from makeway_engine.engine import Engine
+from makeway_engine.ledger import Ledger
+
+_MOST_NODES = 3
+_MOST_HOLDERS = 6
+_WHOLE, _CPUS, _MEMORY = "whole node", "CPUs", "memory"
+
+
+@attrs.frozen
+class _Short:
+    """What one node lacks for a job."""
+
+    what: str
+    wanted: int
+    free: int
+    total: int
+    holders: Mapping[str, int]
+    """Job id -> how much of it."""
+
+    def told(self, notes: Mapping[str, str]) -> str:
+        """Return it in words."""
+        unit = " MB" if self.what == _MEMORY else ""
+        if self.what == _WHOLE:
+            want = "the whole node is wanted"
+        elif self.what == _MEMORY and self.wanted >= self.total:
+            want = f"all of its memory is wanted, {self.free:,} of {self.total:,} MB free"
+        else:
+            want = f"{self.wanted:,}{unit} of {self.what} wanted, {self.free:,} of {self.total:,} free"
+        named = list(self.holders.items())
+        shown = [
+            f"{job}{'' if self.what == _WHOLE else f' ({amount:,}{unit})'}{notes.get(job, '')}"
+            for job, amount in named[:_MOST_HOLDERS]
+        ]
+        more = f" and {len(named) - _MOST_HOLDERS:,} more" if len(named) > _MOST_HOLDERS else ""
+        return want + (f"; held by {', '.join(shown)}{more}" if shown else "")
+
+
+def scarce(engine: Engine, job: Job, decision: Decision) -> list[str]:
+    """Return what a job lacks that waits, a line each, with what to try."""
+    ledger = engine.ledger
+    if decision.reason == "Licenses":
+        return [*_licences(ledger, job), *_plan_licences(engine)]
+    if decision.reason != "Resources":
+        return list(_partition_qos(job, decision))
+    stopping = {each for each, mode in decision.candidates if mode == "suspend"}
+    shares = engine.config.policy.select == "select/cons_tres"
+    every = ((node, list(_lacks(ledger, job, node, shares=shares))) for node in _nodes(ledger, job))
+    short = [(node, found) for node, found in every if found]
+    if not short:
+        return []
+    fewest = min(len(found) for _, found in short)
+    near = sorted(short, key=lambda each: (len(each[1]) > fewest, each[1][0].what == _CPUS, each[0].index))
+    lines = []
+    for node, found in near[:_MOST_NODES]:
+        lines.append(
+            f"{node.name}: " + "; ".join(each.told(_notes(ledger, each, stopping)) for each in found)
+        )
+    if len(near) > _MOST_NODES:
+        lines.append(f"and {len(near) - _MOST_NODES:,} more nodes lack something")
+    seen = [each for _, found in near for each in found]
+    return [*lines, *_leaders(ledger, seen, decision), *_to_try(engine, job, seen, stopping)]
+
+
+def _nodes(ledger: Ledger, job: Job) -> Iterator[Node]:
+    nodes = job.required or job.partition.nodes & ~job.excluded
+    for at in bitmap.indices(nodes & ledger.up):
+        yield ledger.cluster.nodes[at]
+
+
+def _lacks(ledger: Ledger, job: Job, node: Node, *, shares: bool) -> Iterator[_Short]:
+    """Yield what a node lacks for its share of a job.
+
+    :param shares: whether the selector hands out less than whole nodes.
+    """
+    here = [each for each in ledger.active if each.nodes >> node.index & 1]
+    if ledger.completing >> node.index & 1:
+        yield _Short(_WHOLE, 1, 0, 1, {"a job that is leaving": 1})
+        return
+    whole = [] if shares else [each for each in here if each.allocation and each.allocation.whole_nodes]
+    if whole or (here and job.spec.exclusive is Exclusive.NODE):
+        yield _Short(_WHOLE, 1, 0, 1, {each.id: 1 for each in whole or here})
+        return
+    cpus = min(math.ceil(job.spec.cpus / job.size), node.cpus)
+    running = [each for each in here if each.state is not JobState.SUSPENDED]
+    yield from _of(_CPUS, cpus, node.cpus, {each.id: _cpus(each, node) for each in running})
+    tracked = [each for each in here if each.allocation is not None and each.allocation.memory_mb is not None]
+    if tracked:
+        held = {each.id: _at(each, node, each.allocation.memory_mb) for each in tracked if each.allocation}
+        yield from _of(_MEMORY, _memory(ledger, job, node, cpus), node.usable_memory_mb, held)
+    for name, count in {**job.spec.gres_total, **job.spec.gres}.items():
+        each_node = count if name in job.spec.gres else math.ceil(count / job.size)
+        held = {
+            each.id: _at(each, node, each.allocation.gres.get(name))
+            for each in here
+            if each.allocation is not None and name in each.allocation.gres
+        }
+        yield from _of(name, each_node, node.gres.get(name, 0), held)
+
+
+def _of(what: str, wanted: int, total: int, held: Mapping[str, int]) -> Iterator[_Short]:
+    free = total - sum(held.values())
+    if free < wanted:
+        yield _Short(what, wanted, max(0, free), total, {job: each for job, each in held.items() if each})
+
+
+def _at(job: Job, node: Node, amounts: Sequence[int] | None) -> int:
+    """Return how much of something a job holds on a node."""
+    if job.allocation is None or amounts is None or node.index not in job.allocation.node_indices:
+        return 0
+    return amounts[job.allocation.node_indices.index(node.index)]
+
+
+def _cpus(job: Job, node: Node) -> int:
+    return (
+        node.cpus
+        if job.allocation is None or job.allocation.cpus is None
+        else _at(job, node, job.allocation.cpus)
+    )
+
+
+def _memory(ledger: Ledger, job: Job, node: Node, cpus: int) -> int:
+    """Return the memory that a job wants of a node where memory is handed out."""
+    spec, places = job.spec, (job.partition, ledger.cluster)
+    if spec.memory_mb_per_node:
+        return spec.memory_mb_per_node
+    if spec.memory_mb_per_cpu:
+        return spec.memory_mb_per_cpu * cpus
+    if spec.memory_mb_per_node is None:
+        for place in places:
+            if place.def_mem_per_node:
+                return place.def_mem_per_node
+            if place.def_mem_per_cpu:
+                return place.def_mem_per_cpu * cpus
+    return node.usable_memory_mb
+
+
+# ------------------------------------------------------------------------------ who holds it, and what to try
+def _notes(ledger: Ledger, short: _Short, stopping: set[str]) -> Mapping[str, str]:
+    """Return what is to be said of holders of something that suspended jobs keep."""
+    if short.what in (_CPUS, _WHOLE):
+        return {}
+    found = {}
+    for job_id in short.holders:
+        job = ledger.jobs.get(job_id)
+        if job is not None and job.state is JobState.SUSPENDED:
+            found[job_id] = ", suspended, which keeps it"
+        elif job_id in stopping:
+            found[job_id] = ", which would keep it while suspended"
+    return found
+
+
+def _leaders(ledger: Ledger, seen: Sequence[_Short], decision: Decision) -> Iterator[str]:
+    """Yield that only a leader's nodes count as freed where its other components are in the way."""
+    holders = {job for each in seen for job in each.holders}
+    for job_id, _ in decision.candidates:
+        leader = ledger.jobs.get(job_id)
+        if leader is None or leader.spec.het_id is None:
+            continue
+        parts = [each.id for each in ledger.components(leader) if each.id in holders and each.spec.het_offset]
+        if parts:
+            yield (
+                f"{job_id} stands for its whole heterogeneous job, but only the nodes of this leader count as freed: "
+                f"those of {', '.join(parts)} do not"
+            )
+
+
+def _to_try(engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str]) -> Iterator[str]:
+    ledger, policy = engine.ledger, engine.config.policy
+    if policy.select not in ("select/linear", "select/cons_tres"):
+        return
+    bare = job.spec.memory_mb_per_node is None and job.spec.memory_mb_per_cpu is None
+    nodes = [node for node in ledger.cluster.nodes if job.partition.nodes >> node.index & 1]
+    if bare and any(each.what == _MEMORY and each.wanted >= each.total for each in seen):
+        share = min(node.usable_memory_mb // node.cpus for node in nodes)
+        yield (
+            "it asks for no memory, and no default gives it any, so that it wants all of a node: "
+            f"try DefMemPerCPU={share} (--compare cluster.def_mem_per_cpu={share})"
+        )
+    if (
+        policy.select == "select/linear"
+        and job.spec.exclusive is None
+        and any(each.what == _WHOLE for each in seen)
+    ):
+        most = max(node.cpus for node in nodes)
+        if job.spec.cpus < job.size * most:
+            yield (
+                f"select/linear hands out whole nodes, and it wants {job.spec.cpus:,} of {job.size * most:,} CPUs: try "
+                "SelectType=select/cons_tres with SelectTypeParameters=CR_CPU, or with DefMemPerCPU "
+                "(--compare 'policy.select=select/cons_tres; policy.select_parameters=CR_CPU')"
+            )
+    kept = [
+        ledger.jobs[holder].partition.name
+        for each in seen
+        if each.what not in (_CPUS, _WHOLE)
+        for holder in each.holders
+        if holder in ledger.jobs and (holder in stopping or ledger.jobs[holder].state is JobState.SUSPENDED)
+    ]
+    for name in dict.fromkeys(kept):
+        yield (
+            f"suspended jobs keep all but their CPUs: try PreemptMode=REQUEUE for partition {name} "
+            f"(--compare partition.{name}.preempt_mode=requeue)"
+        )
+
+
+def _licences(ledger: Ledger, job: Job) -> Iterator[str]:
+    for name, wanted in job.spec.licenses.items():
+        free, holders = ledger.licenses_free.get(name, 0), ledger.license_holders.get(name, {})
+        if free < wanted and holders:
+            shown = [
+                f"{each} ({count:,}){', suspended, which keeps it' if _is_stopped(ledger, each) else ''}"
+                for each, count in list(holders.items())[:_MOST_HOLDERS]
+            ]
+            more = f" and {len(holders) - _MOST_HOLDERS:,} more" if len(holders) > _MOST_HOLDERS else ""
+            yield f"licence {name}: held by {', '.join(shown)}{more}"
+
+
+def _is_stopped(ledger: Ledger, job_id: str) -> bool:
+    job = ledger.jobs.get(job_id)
+    return job is not None and job.state is JobState.SUSPENDED
+
+
+def _plan_licences(engine: Engine) -> Iterator[str]:
+    if engine.config.scheduler.type == "backfill" and not engine.clockwork.bf_licenses:
+        yield (
+            "backfill keeps no licences for it, so that jobs that want fewer may overtake it: try "
+            "SchedulerParameters=bf_licenses (--compare scheduler.clockwork.bf_licenses=true)"
+        )
+
+
+def _partition_qos(job: Job, decision: Decision) -> Iterator[str]:
+    """Yield that a limit is that of the partition's QOS, which a job with OverPartQOS may take for lifted."""
+    name = job.partition.qos
+    if name and job.qos is not None and "OverPartQOS" in job.qos.flags and f"(QOS {name})" in decision.detail:
+        yield (
+            f"QOS {name} is that of partition {job.partition.name}: OverPartQOS of QOS {job.qos.name} overrides only "
+            "limits that it sets itself"
+        )
+
+
+__all__ = ["scarce"]
