@@ -192,7 +192,14 @@ def test_open_files_of_keepers_are_not_reached(
 @pytest.mark.parametrize(
     "path",
     [
-        *("/etc/shadow", "/var/cache/ldconfig/x", "/proc/1/mem", "/proc/1/environ", "/dev/mem", "/proc/sysrq-trigger"),
+        *(
+            "/etc/shadow",
+            "/var/cache/ldconfig/x",
+            "/proc/1/mem",
+            "/proc/1/environ",
+            "/dev/mem",
+            "/proc/sysrq-trigger",
+        ),
         *("{state}/journal.db", "{state}/jobs", "{state}/run/1.1/exit", "{daemon}/fd/3", "{daemon}/mem"),
         *("{keeper}/mem", "{keeper}/fd/3", "{keeper}/fd/5", "{keeper}/environ", "{keeper}/oom_score_adj"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from makeway.model import JobSpec
 from makeway_app.cli import cli
 from makeway_app.replay import Options, replay
 from makeway_local_world import default
+from makeway_local_world.processes.machine import SUBGROUP
 from makeway_local_world.units import program, unit
 
 Site = Any
@@ -79,9 +81,30 @@ def test_units_keep_jobs_when_the_daemon_ends(tmp_path: Path) -> None:
         service = parser["Service"]
         assert service["KillMode"] == "process"
         assert service["Delegate"] == "yes"
+        assert service["DelegateSubgroup"] == SUBGROUP
+        assert (service["OOMPolicy"], service["TasksMax"]) == ("continue", "infinity")
+        assert int(service["LimitNOFILE"]) >= 16_384
+        # A private view of files, devices or networks would be that of the jobs as well.
+        assert not {"ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices"} & set(service)
         assert ("--system" in service["ExecStart"]) is system
         assert service["ExecStart"].endswith(f'"{tmp_path}/a b.toml"')
         assert parser["Install"]["WantedBy"] == ("multi-user.target" if system else "default.target")
+
+
+def test_the_unit_of_all_is_as_closed_as_the_docs_say(tmp_path: Path) -> None:
+    """The figure of systemd-analyze is that of docs/threat-model.md."""
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not here")
+    path = tmp_path / "makeway.service"
+    path.write_text(unit(system=True, config=None).replace(program(), sys.executable))
+    command = [analyze, "security", "--offline=yes", "--no-pager", str(path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r"exposure level.*: ([0-9.]+)", told.stdout)
+    if found is None:
+        pytest.skip(f"systemd-analyze does not work here: {told.stderr.strip()[:200]}")
+    docs = (Path(__file__).parents[3] / "docs/threat-model.md").read_text()
+    assert f"exposure level of {found[1]}" in docs
 
 
 def test_units_hold_any_path(tmp_path: Path) -> None:

@@ -24,12 +24,28 @@ ExecReload={reload}
 Restart=on-failure
 # Jobs are children of keepers, which outlive the daemon: only the daemon itself is ended.
 KillMode=process
-# Lets the daemon make a cgroup of its own for each job.
+# Lets the daemon make a cgroup of its own for each job; jobs lie beside it, so that limits can be turned on (254).
 Delegate=yes
+DelegateSubgroup=daemon
+# What the kernel kills at its memory limit is a job, and the daemon limits processes itself.
+OOMPolicy=continue
+TasksMax=infinity
+LimitNOFILE=65536
 {more}
 [Install]
 WantedBy={target}
 """
+
+_HARDENED = """\
+UMask=0077
+KeyringMode=private
+# What jobs inherit is all that follows: programs that change their user in a job (sudo, ping) have no more than this.
+CapabilityBoundingSet=~CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_BOOT CAP_SYS_TIME CAP_SYS_PACCT CAP_SYS_TTY_CONFIG
+CapabilityBoundingSet=~CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_SYSLOG CAP_BPF CAP_PERFMON
+CapabilityBoundingSet=~CAP_WAKE_ALARM CAP_BLOCK_SUSPEND CAP_LEASE CAP_LINUX_IMMUTABLE CAP_NET_ADMIN CAP_IPC_LOCK
+RestrictRealtime=yes
+"""
+"""What jobs do not miss: they see the same files, devices, users and networks as in a shell, and run the same."""
 
 
 def unit(*, system: bool, config: Path | None, state: Path | None = None) -> str:
@@ -50,6 +66,7 @@ def unit(*, system: bool, config: Path | None, state: Path | None = None) -> str
         install = "systemctl daemon-reload && systemctl enable --now makeway"
         more = "RuntimeDirectory=makeway\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes\n"
         more += "OOMScoreAdjust=-900\n"
+        more += _HARDENED
         after, target = "After=local-fs.target remote-fs.target nss-user-lookup.target\n", "multi-user.target"
     else:
         path = "~/.config/systemd/user/makeway.service"

@@ -84,8 +84,8 @@ def kill_all(case: Case, *, keeper: bool = True) -> None:
         case.cgroup.kill_job()
     tree = walk.Tree(case.pid)
     for _ in range(_LOOKS):
-        if not case.pid or not tree.kill()[1]:
-            break
+        if case.handle < 0 or case.keeper_has_ended() or not tree.kill()[1]:
+            break  # its number may be somebody else's by now
     if keeper:
         case.signal_keeper(signal.SIGKILL)
 
