@@ -17,6 +17,7 @@ from makeway.errors import Problem
 from makeway.features import unreadable
 from makeway.model import JobSpec, Seconds, UserSignal
 from makeway.plain import shown
+from makeway.settings import unstructure
 from makeway_local_world.limits import Bytes, Items, Number, Program, Table, Text, limited, problems
 from makeway_local_world.submission import Submission
 
@@ -313,6 +314,7 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         checkpoint=request.checkpoint,
         on_end=request.on_end,
         gpus=request.gpus,
+        spec=unstructure(spec),
     )
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -24,6 +25,7 @@ import attrs
 
 from makeway.errors import ConfigError, MakewayError, reason_of
 from makeway.settings import structure, unstructure
+from makeway.state import Held
 from makeway_local_world.keeping.files import open_directory, write_durably
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ VERSION = 2
 VERSIONS = (2,)
 """Versions of the file that can be read."""
 FILE = "submission.json"
+HELD = "held"
+"""What a start holds is in a file of this name and the number of the start."""
 _KEY = "makeway_submission"
 _TASK = re.compile(r"([0-9]+)_[0-9]+")
 _FIELD = re.compile(r"%(\d{0,2})(.)", re.DOTALL)
@@ -95,15 +99,22 @@ class Submission:
     """Command for the shell, run when an incarnation has ended."""
     gpus: int = 0
     """How many GPUs it asked for."""
+    spec: Mapping[str, Any] = attrs.field(factory=dict)
+    """What the engine was told of the job, or of the first task (`makeway.model.JobSpec`), should the journal get
+    lost."""
+    tasks: tuple[int, ...] = ()
+    """Of an array its tasks."""
 
 
 @attrs.frozen(kw_only=True)
 class Where:
-    """Where the output of a job goes; known after its end, too."""
+    """Where the output of a job goes, and what the engine was told of it; known after its end, too."""
 
     cwd: str
     output: str
     error: str | None = None
+    spec: Mapping[str, Any] = attrs.field(factory=dict)
+    tasks: tuple[int, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -172,10 +183,17 @@ def stored_as(job_id: str) -> str:
     return job_id if task is None else task[1]
 
 
+def beside(job_id: str, kind: str, incarnation: int) -> str:
+    """Return the name of a file about one start, beside the submission; tasks of an array share a directory."""
+    task = _TASK.fullmatch(job_id)
+    return f"{kind}.{incarnation}" if task is None else f"{kind}.{job_id.rpartition('_')[2]}.{incarnation}"
+
+
 def encoded(submission: Submission) -> bytes:
     """Return a submission as it is stored."""
-    where = attrs.asdict(Where(cwd=submission.cwd, output=submission.output, error=submission.error))
-    lines = ({_KEY: VERSION, **where}, unstructure(submission))
+    where = {each.name: getattr(submission, each.name) for each in attrs.fields(Where)}
+    rest = attrs.evolve(submission, spec={}, tasks=())
+    lines = ({_KEY: VERSION, **where}, unstructure(rest))
     return "".join(json.dumps(each, sort_keys=True) + "\n" for each in lines).encode("ascii")
 
 
@@ -257,6 +275,25 @@ def _not_by_links(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
+def store_held(state: Path, job_id: str, incarnation: int, held: Held) -> None:
+    """Store what a start holds, should the journal get lost; it need not survive a crash of the machine.
+
+    :raises OSError: it cannot be stored.
+    """
+    path = directory_of(state, job_id) / beside(job_id, HELD, incarnation)
+    with open(path, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        json.dump({"held": unstructure(held), "wall": time.time()}, stream)
+
+
+def load_held(state: Path, job_id: str, incarnation: int) -> dict[str, Any] | None:
+    """Return what a start holds (``held``), and its Unix time (``wall``); None: that is not known."""
+    try:
+        found = json.loads((directory_of(state, job_id) / beside(job_id, HELD, incarnation)).read_text())
+        return {"held": dict(found["held"]), "wall": float(found["wall"])}
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
 def delete(state: Path, job_id: str) -> None:
     """Forget the submission of a job, and all that lies beside it; one that is not there is no error."""
     shutil.rmtree(directory_of(state, job_id), ignore_errors=True)
@@ -264,19 +301,23 @@ def delete(state: Path, job_id: str) -> None:
 
 __all__ = [
     "FILE",
+    "HELD",
     "VERSION",
     "Names",
     "Submission",
     "SubmissionError",
     "Where",
+    "beside",
     "delete",
     "directory_of",
     "encoded",
     "file_name",
     "forget",
     "load",
+    "load_held",
     "paths",
     "store",
+    "store_held",
     "stored_as",
     "where",
 ]

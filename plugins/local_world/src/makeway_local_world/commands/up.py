@@ -26,6 +26,7 @@ from makeway_local_world import default
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.daemon import holding
+from makeway_local_world.daemon.restoring import REASON
 from makeway_local_world.places import Places, make_private
 from makeway_local_world.units import unit
 
@@ -49,6 +50,12 @@ def _shared(command: Any) -> Any:
                 "--state", type=click.Path(path_type=Path), metavar="DIR", help="The state directory."
             ),
             click.option("--socket", type=click.Path(path_type=Path), metavar="FILE", help="The socket."),
+            click.option(
+                "--recover",
+                is_flag=True,
+                help="Go on though the journal is damaged or gone: with its copy, and with all that lies beside it. "
+                "The machine is drained until `makeway undrain`.",
+            ),
             plugin_option,
         ]
     ):
@@ -71,6 +78,7 @@ def up(
     system: bool,
     state: Path | None,
     socket: Path | None,
+    recover: bool,
     plugin_files: Mapping[str, Path],
     foreground: bool,
     print_unit: bool,
@@ -95,13 +103,15 @@ def up(
         return
     places = Places.find(system=system, state=state, socket=socket, configured=loaded.world.state)
     if foreground:
-        _foreground(loaded, places, source, plugin_files)
+        _foreground(loaded, places, source, plugin_files, recover)
         return
-    about = _background(config, places, system, plugin_files)
+    about = _background(config, places, system, plugin_files, recover)
     if as_json:
         terminal.put(about)
         return
     terminal.say(f"makeway is up: {_summary(loaded)}")
+    if recover:
+        terminal.say(f"  drained: {REASON}; {places.state / LOG} lists what was found")
     terminal.say(f"  configuration: {source}", f"  state: {places.state}")
     if places.socket != Places.find(system=system).socket:
         terminal.say(f"  commands find it by MAKEWAY_SOCKET={places.socket}")
@@ -133,11 +143,13 @@ def _summary(config: Config) -> str:
     return f"{', '.join(has)}; {what} {names}"
 
 
-def _foreground(config: Config, places: Places, source: str, files: Mapping[str, Path]) -> None:
+def _foreground(
+    config: Config, places: Places, source: str, files: Mapping[str, Path], recover: bool
+) -> None:
     from makeway_local_world.daemon.main import serve
 
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    serve(config, places, source=source, plugins=load_files(files), ready=_notify)
+    serve(config, places, source=source, plugins=load_files(files), ready=_notify, recover=recover)
 
 
 def _notify() -> None:
@@ -153,7 +165,7 @@ def _notify() -> None:
 
 # -------------------------------------------------------------------------------- background
 def _background(
-    config: Path | None, places: Places, system: bool, files: Mapping[str, Path]
+    config: Path | None, places: Places, system: bool, files: Mapping[str, Path], recover: bool
 ) -> dict[str, Any]:
     """Start the daemon as a process of its own, and wait until it answers.
 
@@ -164,6 +176,7 @@ def _background(
     arguments = [sys.executable, "-P", "-m", "makeway_local_world.daemon", f"--ready-fd={writing}"]
     arguments += [f"--state={places.state}", f"--socket={places.socket}"]
     arguments += ["--system"] if system else []
+    arguments += ["--recover"] if recover else []
     arguments += [f"--plugin={name}={path.absolute()}" for name, path in files.items()]
     arguments += ["--", str(config.absolute())] if config is not None else []
     with open(places.state / LOG, "ab") as log:
@@ -219,6 +232,7 @@ def daemon(
     system: bool,
     state: Path | None,
     socket: Path | None,
+    recover: bool,
     plugin_files: Mapping[str, Path],
     ready_fd: int,
 ) -> None:
@@ -237,7 +251,14 @@ def daemon(
         loaded, source = configuration(config)
         places = Places.find(system=system, state=state, socket=socket, configured=loaded.world.state)
         about = {"pid": os.getpid(), "state": str(places.state), "socket": str(places.socket)}
-        serve(loaded, places, source=source, plugins=load_files(plugin_files), ready=lambda: tell(about))
+        serve(
+            loaded,
+            places,
+            source=source,
+            plugins=load_files(plugin_files),
+            ready=lambda: tell(about),
+            recover=recover,
+        )
     except MakewayError as error:
         tell({"error": str(error), "status": status_of(error)})
         logging.getLogger("makeway").error("%s", error)

@@ -44,24 +44,37 @@ def make(journal: Path) -> bool:
 
 
 def what_is_lost(journal: Path) -> str:
-    """Say that a journal is gone or an empty file, though a copy tells that a daemon has run here; empty: it is not.
+    """Say that a journal is gone or an empty file, though a daemon has run here; empty: it is not.
 
-    SQLite would begin it anew, and the next start would overwrite the copy.
+    SQLite would begin it anew; all jobs would be forgotten, and the next start would overwrite the copy.
     """
-    if not journal.with_name(NAME).exists():
-        return ""
     try:
-        return "" if journal.stat().st_size else "it is empty"
+        lost = "" if journal.stat().st_size else "it is empty"
     except FileNotFoundError:
-        return "it is gone"
+        lost = "it is gone"
     except OSError:
         return ""
+    traces = [name for name in (NAME, "next-id", "jobs", "run") if _holds(journal.with_name(name))]
+    return (
+        f"{lost}, but {' and '.join(traces)} {'are' if len(traces) > 1 else 'is'} there"
+        if lost and traces
+        else ""
+    )
+
+
+def _holds(path: Path) -> bool:
+    """Whether a file is there, or something in a directory."""
+    try:
+        return not path.is_dir() or any(path.iterdir()) if path.exists() else False
+    except OSError:
+        return True
 
 
 def hint(journal: Path) -> str:
-    """Say where the copy is; empty: there is none."""
+    """Say what goes on without a journal that cannot be used."""
     copy = journal.with_name(NAME)
-    return f"; {copy} is as it was when a daemon last started" if copy.exists() else ""
+    there = f"; {copy} is as it was when a daemon last started" if copy.exists() else ""
+    return f"{there}; to go on with all that is left: makeway up --recover"
 
 
 __all__ = ["NAME", "hint", "make", "what_is_lost"]

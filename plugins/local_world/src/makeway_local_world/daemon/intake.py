@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,7 @@ from makeway_local_world.daemon.desk import Desk, Unwritten
 from makeway_local_world.daemon.fairness import Share
 from makeway_local_world.daemon.past import Past
 from makeway_local_world.daemon.tally import Tally
+from makeway_local_world.processes.rundir import all_keys
 from makeway_local_world.requests import Request, Who, specs, submission_of
 from makeway_local_world.submission import Submission
 
@@ -33,6 +35,7 @@ _ENDS = frozenset(state.value for state in JobState if state.ended)
 BLOCK = 100
 """Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
 _COUNTER = "next-id"
+_log = logging.getLogger("makeway")
 
 
 class Refusal(MakewayError):  # noqa: N818  # an answer, not a fault
@@ -115,15 +118,16 @@ class Intake:
             self._tally.enter(job.user, (job.id,), size)
 
     def _forget_orphans(self, known: set[str]) -> None:
-        """Delete what was stored for jobs that never came in, or that the journal has forgotten."""
-        names = {submission.file_name(submission.stored_as(job_id)) for job_id in known}
+        """Delete what was stored for jobs that never came in, or that the journal has forgotten; not what was started.
+
+        Nobody was answered about the former; the latter's starts were forgotten with them.
+        """
+        started = {job_id for job_id, _ in all_keys(self._state)}
+        names = {submission.file_name(submission.stored_as(job_id)) for job_id in known | started}
         with contextlib.suppress(FileNotFoundError):
             for entry in os.scandir(self._state / "jobs"):
                 if entry.name not in names:
-                    with contextlib.suppress(OSError):
-                        with contextlib.suppress(FileNotFoundError):
-                            os.unlink(Path(entry.path) / submission.FILE)
-                        os.rmdir(entry.path)
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
     def heard(self, lines: Sequence[Line]) -> None:
         """Take note of jobs that have ended: what was run for them is cut off; called on the engine's thread."""
@@ -182,7 +186,9 @@ class Intake:
         job_id = self._numbers.take()
         made = [_renamed(spec, job_id) for spec in made]
         requeueable = requeues if request.requeue is None else request.requeue
-        stored = attrs.evolve(submission_of(request, who, made[0], requeueable), job_id=job_id)
+        tasks = tuple(spec.array_task for spec in made if spec.array_task is not None)
+        stored = submission_of(request, who, made[0], requeueable)
+        stored = attrs.evolve(stored, job_id=job_id, tasks=tasks)
         names = tuple(spec.id for spec in made)
         size = len(submission.encoded(stored)) + len(made) * len(repr(made[0]))
         if not free:

@@ -19,6 +19,7 @@ from makeway_live.recovery import live_of
 from makeway_local_world.daemon import backup
 from makeway_local_world.daemon.holding import Hold
 from makeway_local_world.daemon.people import Rules, rules_of
+from makeway_local_world.daemon.restoring import restore
 from makeway_local_world.places import (
     PlaceError,
     Places,
@@ -38,12 +39,14 @@ def serve(
     source: str,
     ready: Callable[[], None] = lambda: None,
     plugins: Mapping[str, Any] | None = None,
+    recover: bool = False,
 ) -> None:
     """Be the daemon of a state directory until SIGTERM, SIGINT, or ``makeway down``.
 
     :param source: name of the configuration's file.
     :param ready: called once commands are answered.
     :param plugins: policies and worlds by name that need no installation.
+    :param recover: whether a person has decided to go on without the journal that is there.
     :raises Taken: another daemon has the directory.
     :raises PlaceError: a directory is not as it must be.
     :raises ConfigError, PluginError, JournalError: it cannot begin.
@@ -54,6 +57,9 @@ def serve(
     hold = Hold(places.state, {"socket": str(places.socket), "system": places.system})
     try:
         rules = rules_of(config, places, source, plugins)
+        if recover:
+            for told in restore(places.state):
+                _log.warning("recovered: %s", told)
         live = _recovered(config, places, plugins)
         try:
             _serve(live, places, rules, source, ready, plugins)
@@ -67,20 +73,21 @@ def serve(
 
 
 def _recovered(config: Config, places: Places, plugins: Mapping[str, Any] | None) -> Live:
-    """Build the loop where the last daemon ended, after a copy of its journal was made.
+    """Build the loop where the last daemon ended, and make a copy of its journal.
 
     :raises JournalError: it is damaged; the text names the copy.
     """
     journal = places.state / "journal.db"
     lost = backup.what_is_lost(journal)
     if lost:
-        anew = "to begin anew, move the copy away"
+        anew = f"to begin anew, move {places.state} away"
         raise JournalError(f"{journal}: {lost}; nothing was changed{backup.hint(journal)}; {anew}")
-    backup.make(journal)
     try:
-        return live_of(config, places.state, plugins=plugins, sink=_unheard)
+        live = live_of(config, places.state, plugins=plugins, sink=_unheard)
     except JournalError as error:
         raise JournalError(f"{error}{backup.hint(journal)}") from None
+    backup.make(journal)  # only now: it can be used
+    return live
 
 
 def _unheard(_: object) -> None:

@@ -13,7 +13,7 @@ import attrs
 from makeway.model import JobState
 from makeway_local_world.keeping import words
 from makeway_local_world.processes.rundir import RunDirectory
-from makeway_local_world.submission import directory_of
+from makeway_local_world.submission import beside, directory_of
 
 
 @attrs.frozen(kw_only=True)
@@ -123,7 +123,7 @@ def end_of_plain(told: dict[str, Any]) -> End:
 
 def end_of(state: Path, job_id: str, incarnation: int) -> End | None:
     """Return how an incarnation ended; None: it has not, or that is not known."""
-    kept = directory_of(state, job_id) / f"exit.{incarnation}"
+    kept = directory_of(state, job_id) / beside(job_id, "exit", incarnation)
     for again in (False, True):  # it is copied before the directory of the incarnation is taken away
         with contextlib.suppress(OSError, words.WordError):
             return end_of_plain(words.unpack(kept.read_bytes()))

@@ -232,6 +232,7 @@ class Hand:
         try:
             mandate, request, case.gpus = self.site.request(action, self.cases.values())
             directory = case.place.make()
+            self.site.note_held(action)
             try:
                 lock = case.place.take_lock(directory)
                 if lock is None:  # the last one who tried is about to give up

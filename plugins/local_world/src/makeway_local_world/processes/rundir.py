@@ -37,7 +37,7 @@ import attrs
 from makeway_local_world.keeping import words
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.files import open_directory, read_all, write_durably
-from makeway_local_world.submission import directory_of, file_name
+from makeway_local_world.submission import beside, directory_of, file_name
 
 Key = tuple[str, int]
 """Job and incarnation."""
@@ -199,7 +199,7 @@ class RunDirectory:
             handle = open_directory(job)
             try:
                 data = words.pack(**{key: value for key, value in told.items() if key != "v"})
-                write_durably(handle, f"exit.{self.key[1]}", data)
+                write_durably(handle, beside(self.key[0], "exit", self.key[1]), data)
             except OSError:
                 pass  # a full disk must not keep the directory
             finally:

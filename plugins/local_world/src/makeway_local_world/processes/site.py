@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from makeway.model import Cluster, Job
+from makeway.state import held_of
 from makeway.worlds.api import State
 from makeway.worlds.events import Start
 from makeway_local_world.keeping import words
@@ -17,7 +19,7 @@ from makeway_local_world.processes.gpus import Inventory, Strangers
 from makeway_local_world.processes.machine import Cgroups, Cores, threads_of_cores
 from makeway_local_world.processes.request import ahead_of, encode, mandate_of, request_of
 from makeway_local_world.processes.settings import Settings
-from makeway_local_world.submission import Submission, SubmissionError, load
+from makeway_local_world.submission import Submission, SubmissionError, load, store_held
 
 
 class Site:
@@ -84,6 +86,15 @@ class Site:
             return environment.of_this_user(job)
         except LookupError as error:
             raise KeyError(error.args[0]) from None
+
+    def note_held(self, action: Start) -> None:
+        """Store what a start holds: a journal that got lost is made anew from that."""
+        allocation = action.allocation or action.job.allocation
+        if allocation is not None:
+            with contextlib.suppress(OSError):  # only a journal that is lost, too, needs it
+                store_held(
+                    self.directory, action.job.id, action.incarnation, held_of(self.cluster, allocation)
+                )
 
     def leader_only(self, job_id: str) -> bool:
         """Whether only the first process of a job gets signals."""

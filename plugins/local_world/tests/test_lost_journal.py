@@ -1,0 +1,104 @@
+"""A journal that is damaged or gone: nothing is forgotten, and nothing starts until a person decides."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Site = Any
+
+
+def everything(state: Path) -> set[str]:
+    """Return the names of what is in a state directory, but for what each attempt writes."""
+    left = ("daemon.log", "lock", "journal.db-wal", "journal.db-shm", "reserve")
+    return {str(each.relative_to(state)) for each in state.rglob("*") if each.name not in left}
+
+
+def kill(site: Site) -> None:
+    """End the daemon as a crash does."""
+    site.processes[-1].send_signal(signal.SIGKILL)
+    site.processes[-1].wait()
+
+
+def lose(state: Path, how: str) -> None:
+    """Lose the journal."""
+    for name in ("journal.db-wal", "journal.db-shm"):
+        (state / name).unlink(missing_ok=True)
+    journal = state / "journal.db"
+    if how == "gone":
+        journal.unlink()
+    elif how == "empty":
+        os.truncate(journal, 0)
+    elif how == "noise":
+        journal.write_bytes(os.urandom(8192))
+    else:
+        with sqlite3.connect(journal) as database:
+            database.execute(
+                "UPDATE jobs SET spec = 'x', standing = CASE WHEN standing IS NULL THEN NULL ELSE 7 END"
+            )
+        database.close()
+
+
+@pytest.mark.parametrize("how", ["gone", "empty", "noise", "content"])
+def test_a_lost_journal_is_named_and_a_person_decides(site: Site, how: str) -> None:
+    """Jobs that the copy does not know are found again, once each; ends that it missed are in the history."""
+    site.up()
+    before = site.submit(
+        "-n", "1", "--", "sh", "-c", "echo x >> before; while [ ! -e go ]; do sleep 0.1; done"
+    )
+    site.until(lambda: site.state_of(before) == "RUNNING")
+    kill(site)
+    site.up()  # which makes the copy
+    after = site.submit(
+        "-n", "1", "--", "sh", "-c", "echo x >> after; while [ ! -e go ]; do sleep 0.1; done; exit 3"
+    )
+    site.until(lambda: (site.directory / "after").exists())
+    ended = site.submit("-p", "urgent", "-n", "1", "--", "sh", "-c", "echo x >> ended; exit 4")
+    assert site.run("wait", ended).exit_code == 4
+    waits = site.submit("-n", "2", "--", "sh", "-c", "echo x >> waits")
+    kill(site)
+    lose(site.state, how)
+    there = everything(site.state)
+
+    daemon = site.up(wait=False)
+    assert daemon.wait(60) == 1
+    assert str(site.state / "journal.db") in site.log()
+    assert "makeway up --recover" in site.log()
+    assert everything(site.state) >= there
+
+    site.up("--recover")
+    jobs = site.jobs()
+    assert {job: each["state"] for job, each in jobs.items()} == {
+        before: "RUNNING", after: "RUNNING", waits: "PENDING",
+    }  # fmt: skip
+    (row,) = [each for each in site.ended() if each["id"] == ended]
+    assert (row["state"], row["exit_code"]) == ("FAILED", 4)
+    assert everything(site.state) >= there
+    assert "recovered from a copy" in site.ok("why", waits)
+    (site.directory / "go").touch()
+    assert site.run("wait", after).exit_code == 3
+    site.ok("undrain")
+    assert site.run("wait", waits, before).exit_code == 0
+    for name in ("before", "after", "ended", "waits"):
+        assert (site.directory / name).read_text() == "x\n", name
+    assert int(site.submit("--", "true")) == int(waits) + 1
+
+
+def test_the_first_daemon_of_a_machine_left_no_copy(site: Site) -> None:
+    """What lies beside the journal is enough."""
+    site.up()
+    runs = site.submit("--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; exit 5")
+    site.until(lambda: site.state_of(runs) == "RUNNING")
+    (site.state / "journal.backup.db").unlink(missing_ok=True)
+    kill(site)
+    lose(site.state, "empty")
+    assert site.up(wait=False).wait(60) == 1
+    site.up("--recover")
+    assert site.state_of(runs) == "RUNNING"
+    (site.directory / "go").touch()
+    assert site.run("wait", runs).exit_code == 5
