@@ -116,3 +116,19 @@ def test_any_text_expands_or_is_a_value_error(text: str) -> None:
     with contextlib.suppress(ValueError):
         names = expand_hostlist(text)
         assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("08-12", "08 09 10 11 12"),
+        ("0-1", "0 1"),
+        ("9-10", "9 10"),
+        ("000-002", "000 001 002"),
+        ("05", "05"),
+        ("00", "00"),
+    ],
+)
+def test_padding_follows_the_first_number(text: str, names: str) -> None:
+    """As Slurm expands them; a zero alone pads nothing."""
+    assert expand_hostlist(f"n[{text}]") == [f"n{each}" for each in names.split()]

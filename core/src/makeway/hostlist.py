@@ -108,6 +108,10 @@ def _expand_item(item: str, parts: list[list[str]], text: str) -> Iterator[str]:
         yield item
         return
     literals = _GROUP.split(item)[::2]
+    if len(parts) == 1:
+        before, after = literals
+        yield from (f"{before}{number}{after}" for number in _numbers(parts[0], text))
+        return
     for chosen in itertools.product(*([*_numbers(part, text)] for part in parts)):
         joined = itertools.zip_longest(literals, chosen, fillvalue="")
         yield "".join(itertools.chain.from_iterable(joined))
@@ -116,7 +120,14 @@ def _expand_item(item: str, parts: list[list[str]], text: str) -> Iterator[str]:
 def _numbers(part: list[str], text: str) -> Iterator[str]:
     """Expand one bracket range by range, since a whole RangeSet would sort them."""
     for entry in part:
-        try:
+        first, _, last = entry.partition("-")
+        last = last or first
+        padded = any(len(each) > 1 and each[0] == "0" for each in (first, last))
+        if not padded or len(first) == len(last):
+            width = len(first) if padded else 0
+            yield from (f"{number:0{width}d}" for number in range(int(first), int(last) + 1))
+            continue
+        try:  # numbers padded to different widths
             yield from RangeSet(entry).striter()
         except RangeSetException as error:
             raise _malformed(text, str(error)) from error

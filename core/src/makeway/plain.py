@@ -9,6 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from makeway.bounds import LARGEST
 from makeway.errors import nearest
 
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -24,6 +25,8 @@ def exactly(plain: type) -> Any:
     def check(value: Any, _: Any) -> Any:
         if type(value) is not plain:
             raise Wrong(f"got {shown(value)}; allowed: {_PLAIN[plain]}")
+        if plain is int and not -LARGEST <= value <= LARGEST:
+            raise Wrong(f"got {shown(value)}; allowed: -{LARGEST} to {LARGEST}")
         return value
 
     return check

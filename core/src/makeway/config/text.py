@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from makeway.bounds import toml_of
 from makeway.config.checking import validate
 from makeway.config.tables import Config
-from makeway.errors import ConfigError, Problem, reason_of
 from makeway.settings import structure, unstructure
 
 
@@ -17,11 +16,7 @@ def parse_toml(text: str, source: str) -> Config:
 
     :raises ConfigError: with every problem found.
     """
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(source, [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
-    config = structure(data, Config, source)
+    config = structure(toml_of(text, source), Config, source)
     validate(config, source)
     return config
 

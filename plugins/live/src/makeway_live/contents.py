@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from makeway_live.journal_file import connect, telling
+from makeway_live.journal_file import connect, reading
 
 _ABOUT = "(:job IS NULL OR job = :job OR (kind = 'preempt' AND json_extract(data, '$.preemptor') = :job))"
 
@@ -43,7 +43,7 @@ def contents(path: Path) -> Contents:
 
     :raises JournalError: it cannot be read.
     """
-    with contextlib.closing(connect(path, write=False)) as database, telling(path):
+    with contextlib.closing(connect(path, write=False)) as database, reading(path):
         database.execute("BEGIN")  # all of it as of one step
         version = database.execute("PRAGMA user_version").fetchone()[0]
         steps, first, last = database.execute("SELECT count(*), min(step), max(step) FROM steps").fetchone()
@@ -75,17 +75,17 @@ def lines(path: Path, most: int, job: str | None = None) -> list[dict[str, Any]]
     :param job: only those about this job, and those in which it displaced another.
     :raises JournalError: it cannot be read.
     """
-    with contextlib.closing(connect(path, write=False)) as database, telling(path):
+    with contextlib.closing(connect(path, write=False)) as database, reading(path):
         last = database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
         zero = 0.0 if last is None else float(last[1]) - float(last[0])
         rows = database.execute(
             f"SELECT at, kind, job, data FROM lines WHERE {_ABOUT} ORDER BY step DESC, place DESC LIMIT :most",
             {"job": job, "most": most},
         ).fetchall()
-    return [
-        {"at": round(at + zero, 3), "kind": kind, "job": about, **json.loads(data)}
-        for at, kind, about, data in reversed(rows)
-    ]
+        return [
+            {"at": round(at + zero, 3), "kind": kind, "job": about, **json.loads(data)}
+            for at, kind, about, data in reversed(rows)
+        ]
 
 
 __all__ = ["Contents", "contents", "lines"]

@@ -26,7 +26,7 @@ from makeway_engine.engine import Engine
 from makeway_engine.handing_over import engine_memory, fingerprint, plugins_memory
 from makeway_live.compaction import drop
 from makeway_live.job_rows import JobRows, to_json
-from makeway_live.journal_file import connect, telling
+from makeway_live.journal_file import connect, reading, telling
 
 ENDS_TOLD = 100_000
 """How many jobs that have ended a new engine is told of, so that it knows echoes of them."""
@@ -57,7 +57,7 @@ class Journal:
         """What was written last of each part of the memory."""
         self._remembered_at: Seconds | None = None
         self._compacted_at: Seconds | None = None
-        with telling(path):
+        with reading(path):
             self.step = int(self._value("SELECT max(step) FROM steps") or 0)
             """Number of the last step."""
 
@@ -73,9 +73,9 @@ class Journal:
 
     def clock_at(self, wall: float) -> Seconds:
         """Return what the run's clock says at a Unix time: it goes on while no daemon runs."""
-        with telling(self.path):
+        with reading(self.path):
             row = self._database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
-        return 0.0 if row is None else float(row[0]) + max(0.0, wall - float(row[1]))
+            return 0.0 if row is None else float(row[0]) + max(0.0, wall - float(row[1]))
 
     def config(self) -> Config | None:
         """Return the configuration of the last step; None: none was written."""
@@ -89,30 +89,31 @@ class Journal:
         :raises JournalError: the file cannot be read.
         :raises ConfigError: a job in it cannot be.
         """
-        if self.empty:
-            return None
-        with telling(self.path):
-            at, wall = self._database.execute(
-                "SELECT at, wall FROM steps WHERE step = ?", (self.step,)
-            ).fetchone()
-            rows = self._database.execute(
-                "SELECT spec, standing FROM jobs WHERE standing IS NOT NULL ORDER BY place"
-            ).fetchall()
-            parts = {
-                part: (step, json.loads(data))
-                for part, step, data in self._database.execute("SELECT part, step, data FROM memory")
-            }
-            actions = [
-                json.loads(row[0])
-                for row in self._database.execute("SELECT action FROM actions WHERE open ORDER BY serial")
-            ]
-            ended = [
-                row[0]
-                for row in self._database.execute(
-                    "SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT ?",
-                    (ENDS_TOLD,),
-                )
-            ]
+        with reading(self.path):
+            return None if self.empty else self._state()
+
+    def _state(self) -> State:
+        at, wall = self._database.execute(
+            "SELECT at, wall FROM steps WHERE step = ?", (self.step,)
+        ).fetchone()
+        rows = self._database.execute(
+            "SELECT spec, standing FROM jobs WHERE standing IS NOT NULL ORDER BY place"
+        ).fetchall()
+        parts = {
+            part: (step, json.loads(data))
+            for part, step, data in self._database.execute("SELECT part, step, data FROM memory")
+        }
+        actions = [
+            json.loads(row[0])
+            for row in self._database.execute("SELECT action FROM actions WHERE open ORDER BY serial")
+        ]
+        ended = [
+            row[0]
+            for row in self._database.execute(
+                "SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT ?",
+                (ENDS_TOLD,),
+            )
+        ]
         jobs = tuple(
             job_from_json(f'{{"spec": {spec}, {standing[1:]}', f"{self.path}, a job")
             for spec, standing in rows

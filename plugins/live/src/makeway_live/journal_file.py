@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from makeway.errors import JournalError
+from makeway.errors import JournalError, MakewayError
 from makeway_live import journal_schema as schema
 
 PATIENCE = 5.0
@@ -33,6 +33,23 @@ def telling(path: Path) -> Iterator[None]:
         raise JournalError(f"{path}: {_plainly(error, path)}") from error
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror or error}; {_KEPT}") from error
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Do as `telling`, and say so as well where what was read makes no sense.
+
+    :raises JournalError: in place of what follows from values that nobody ever wrote.
+    """
+    with telling(path):
+        try:
+            yield
+        except MakewayError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            raise JournalError(
+                f"{path}: what it holds is damaged ({type(error).__name__}: {str(error)[:80]}); nothing was changed"
+            ) from error
 
 
 def _plainly(error: sqlite3.Error, path: Path) -> str:
@@ -73,7 +90,7 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
     :raises JournalError: it cannot be opened, is something else, is damaged, or was written by a later makeway.
     """
-    with telling(path):
+    with reading(path):
         if not write and not path.exists():
             raise JournalError(f"{path}: there is no such file")
         mode = "rwc" if write else "ro"

@@ -22,7 +22,7 @@ from makeway.readers.api import ReadOptions, Workload
 from makeway.settings import structure
 from makeway.worlds.encoding import event_of_plain
 from makeway.worlds.events import Event
-from makeway_live.journal_file import connect, is_journal, telling
+from makeway_live.journal_file import connect, is_journal, reading
 
 _ENDS_WITHOUT_A_LIMIT = frozenset(
     state.value for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.OUT_OF_MEMORY)
@@ -56,14 +56,15 @@ class JournalReader:
         :raises ConfigError: it is no journal, is damaged, or holds a job that cannot be read.
         """
         del options
-        with _opened(path) as database, telling(path):
+        with _opened(path) as database, reading(path):
             rows = database.execute(_JOBS).fetchall()
             last = database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+            start_wall = None if last is None else float(last[1]) - float(last[0])
         workload = Workload(
-            name=path.name, jobs=_specs(rows, str(path)), commands=functools.partial(commands_in, path)
+            name=path.name, jobs=_specs(rows, path), commands=functools.partial(commands_in, path)
         )
-        if last is not None:
-            workload.start_wall = float(last[1]) - float(last[0])
+        if start_wall is not None:
+            workload.start_wall = start_wall
         waiting = sum(1 for row in rows if row[3] is None)
         if waiting:
             until = "until its time limit" if waiting == 1 else "until their time limits"
@@ -79,12 +80,9 @@ def commands_in(path: Path, cluster: Cluster) -> list[tuple[Seconds, Event]]:
 
     :raises ConfigError: the file cannot be read, or names nodes that are not there.
     """
-    with _opened(path) as database, telling(path):
+    with _opened(path) as database, reading(path):
         rows = database.execute("SELECT at, event FROM commands ORDER BY step, rowid").fetchall()
-    try:
         return [(float(at), event_of_plain(json.loads(plain), cluster, str(path))) for at, plain in rows]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(str(path), [Problem("commands", f"one cannot be read: {error}")]) from None
 
 
 class _opened:  # noqa: N801  # used like a function
@@ -112,10 +110,17 @@ def _as_config(path: Path, error: JournalError) -> ConfigError:
     return ConfigError(str(path), [Problem("", str(error).removeprefix(f"{path}: "))])
 
 
-def _specs(rows: list[tuple[Any, ...]], source: str) -> Iterator[JobSpec]:
+def _specs(rows: list[tuple[Any, ...]], path: Path) -> Iterator[JobSpec]:
     for text, state, worked, ended_at, submitted_at in rows:
-        spec = structure(json.loads(text), JobSpec, source)
-        yield _as_it_ran(attrs.evolve(spec, submit_at=max(0.0, submitted_at)), state, worked, ended_at)
+        try:
+            with reading(path):
+                spec = structure(json.loads(text), JobSpec, str(path))
+                found = _as_it_ran(
+                    attrs.evolve(spec, submit_at=max(0.0, submitted_at)), state, worked, ended_at
+                )
+        except JournalError as error:
+            raise _as_config(path, error) from None
+        yield found
 
 
 def _as_it_ran(spec: JobSpec, state: str, worked: float, ended_at: float | None) -> JobSpec:

@@ -23,6 +23,7 @@ from makeway.worlds.events import Action, Checkpoint, Kill, Resume, Start, Suspe
 from makeway_engine.engine import Engine
 from makeway_live.drive import Live
 from makeway_live.journal import Journal
+from makeway_live.journal_file import reading
 
 _THERE = (JobState.RUNNING, JobState.SUSPENDED)
 
@@ -57,7 +58,8 @@ def recover(
     told = recorder or Recorder(build_cluster(config), keep=False)
     engine = Engine(config, told, Policies(config, plugins))
     state = journal.state()
-    actions = engine.adopt(state, str(journal.path)) if state is not None else []
+    with reading(journal.path):
+        actions = engine.adopt(state, str(journal.path)) if state is not None else []
     journal.follow(engine)
     return Recovered(
         engine=engine, actions=tuple(actions), at=engine.ledger.now, jobs=len(engine.ledger.jobs)

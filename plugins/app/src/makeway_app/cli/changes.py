@@ -204,7 +204,7 @@ def _typed(raw: str, hint: Any) -> Any:
 def _toml(raw: str) -> Any:
     try:
         data = tomllib.loads(f"value = {raw}")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return raw
     if len(data) > 1 or isinstance(data["value"], datetime.time):  # 02:00:00 is a length of time here
         return raw

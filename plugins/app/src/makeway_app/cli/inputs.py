@@ -13,8 +13,9 @@ import attrs
 import click
 
 from makeway import registry
+from makeway.bounds import toml_of
 from makeway.config import Config, PolicyTable, parse_toml, validate
-from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of, reason_of
+from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
 from makeway.foreign import Accounts, LeftOut
 from makeway.model import NOTHING
 from makeway.readers.api import ReadOptions, Workload
@@ -141,17 +142,13 @@ def _read_toml(path: Path, *, checked: bool) -> Config:
     text = read_text(path)
     if checked:
         return _able_to_place(parse_toml(text, str(path)), text)
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
-    return _able_to_place(structure(data, Config, str(path)), text)
+    return _able_to_place(structure(toml_of(text, str(path)), Config, str(path)), text)
 
 
 def _able_to_place(config: Config, text: str) -> Config:
     """Return `config` with the built-in selector where it names none and the usual one is not installed."""
     usual = PolicyTable().select
-    if "select" in tomllib.loads(text).get("policy", {}) or any(
+    if "select" in toml_of(text, "config").get("policy", {}) or any(
         item.name == usual for item in registry.installed()
     ):
         return config
@@ -204,7 +201,7 @@ def guarded(name: str, call: Any) -> Any:
 def _is_toml(path: Path) -> bool:
     try:
         tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from makeway.bounds import toml_of
 from makeway.config import Config, validate
-from makeway.errors import ConfigError, Problem, place_of, reason_of
+from makeway.errors import ConfigError, Problem, place_of
 from makeway.foreign import Accounts, ForeignReader, ForeignWorkloadReader, Source
 from makeway.readers.api import Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
@@ -174,7 +174,4 @@ def read_companion(path: Path) -> Mapping[str, Any]:
 
     :raises ConfigError: it cannot be read or is no TOML.
     """
-    try:
-        return tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
+    return toml_of(read_text(path), str(path))

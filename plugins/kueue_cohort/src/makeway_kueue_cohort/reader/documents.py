@@ -7,9 +7,8 @@ from typing import Any
 
 import yaml
 
+from makeway.bounds import measure
 from makeway.errors import ConfigError, Problem
-
-_DEEPEST = 50
 
 
 class Table(dict[str, Any]):
@@ -41,7 +40,8 @@ def documents(text: str, source: str, first_line: int = 0) -> Iterator[Table]:
     for node in nodes:
         if node is None:
             continue
-        found = _plain(node, first_line, source, 0)
+        measure(node, source, _inside, f"{source}:{node.start_mark.line + 1 + first_line}")
+        found = _plain(node, first_line, source)
         if not isinstance(found, Table):
             place = f"{source}:{node.start_mark.line + 1 + first_line}"
             raise ConfigError(source, [Problem(place, "the document is no table")])
@@ -61,11 +61,16 @@ def _unpacked(table: Table) -> Iterator[Table]:
 _SCALARS = yaml.SafeLoader("")
 
 
-def _plain(node: yaml.Node, more: int, source: str, depth: int) -> Any:
-    """Return plain values; an alias that contains itself is an error."""
+def _inside(node: yaml.Node) -> list[yaml.Node]:
+    """Return what a node is made of."""
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def _plain(node: yaml.Node, more: int, source: str) -> Any:
+    """Return plain values."""
     line = node.start_mark.line + 1 + more
-    if depth > _DEEPEST:
-        raise ConfigError(source, [Problem(f"{source}:{line}", "it is nested too deeply")])
     if isinstance(node, yaml.MappingNode):
         table = Table(line)
         for key, value in node.value:
@@ -73,11 +78,11 @@ def _plain(node: yaml.Node, more: int, source: str, depth: int) -> Any:
             if name in table:
                 place = f"{source}:{key.start_mark.line + 1 + more}"
                 raise ConfigError(source, [Problem(place, f"{name} is there twice")])
-            table[name] = _plain(value, more, source, depth + 1)
+            table[name] = _plain(value, more, source)
             table.lines[name] = key.start_mark.line + 1 + more
         return table
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(each, more, source, depth + 1) for each in node.value]
+        return [_plain(each, more, source) for each in node.value]
     return _scalar(node)
 
 

@@ -12,6 +12,9 @@ import os
 import sqlite3
 from pathlib import Path
 
+from makeway_local_world.daemon.past import Past
+from makeway_local_world.processes.rundir import all_keys
+
 NAME = "journal.backup.db"
 LARGEST = 256 << 20
 """Bytes of a journal that is copied at each start; a larger one is left to the site's own backups."""
@@ -44,12 +47,16 @@ def make(journal: Path) -> bool:
 
 
 def what_is_lost(journal: Path) -> str:
-    """Say that a journal is gone or an empty file, though a daemon has run here; empty: it is not.
+    """Say that a journal is gone, an empty file, or one that does not know what was started here; empty: it is not.
 
     SQLite would begin it anew; all jobs would be forgotten, and the next start would overwrite the copy.
+
+    :raises JournalError: it cannot be read.
     """
     try:
-        lost = "" if journal.stat().st_size else "it is empty"
+        if journal.stat().st_size:
+            return _what_it_does_not_know(journal)
+        lost = "it is empty"
     except FileNotFoundError:
         lost = "it is gone"
     except OSError:
@@ -60,6 +67,19 @@ def what_is_lost(journal: Path) -> str:
         if lost and traces
         else ""
     )
+
+
+def _what_it_does_not_know(journal: Path) -> str:
+    """Say which jobs were started here that a journal never heard of; each start is written down before it is done."""
+    past = Past(journal)
+    try:
+        unknown = sorted({job_id for job_id, _ in all_keys(journal.parent)} - set(past.ids()))
+    finally:
+        past.close()
+    if not unknown:
+        return ""
+    which = f"job {unknown[0]}" if len(unknown) == 1 else f"{len(unknown)} jobs, such as {unknown[0]}"
+    return f"it does not know {which}, started here"
 
 
 def _holds(path: Path) -> bool:

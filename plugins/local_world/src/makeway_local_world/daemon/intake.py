@@ -35,7 +35,6 @@ _ENDS = frozenset(state.value for state in JobState if state.ended)
 BLOCK = 100
 """Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
 _COUNTER = "next-id"
-_log = logging.getLogger("makeway")
 
 
 class Refusal(MakewayError):  # noqa: N818  # an answer, not a fault

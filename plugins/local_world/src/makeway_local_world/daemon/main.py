@@ -78,7 +78,10 @@ def _recovered(config: Config, places: Places, plugins: Mapping[str, Any] | None
     :raises JournalError: it is damaged; the text names the copy.
     """
     journal = places.state / "journal.db"
-    lost = backup.what_is_lost(journal)
+    try:
+        lost = backup.what_is_lost(journal)
+    except JournalError as error:
+        raise JournalError(f"{error}{backup.hint(journal)}") from None
     if lost:
         anew = f"to begin anew, move {places.state} away"
         raise JournalError(f"{journal}: {lost}; nothing was changed{backup.hint(journal)}; {anew}")

@@ -30,7 +30,7 @@ from makeway_local_world.processes.ends import End, end_of
 from makeway_local_world.processes.rundir import all_keys
 from makeway_local_world.submission import directory_of
 
-REASON = "the journal was recovered from a copy: see `makeway queue`, then `makeway undrain`"
+REASON = "the journal was recovered: see `makeway queue`, then `makeway undrain`"
 _FAR = 1_000_000
 """By how much serials of actions and places of jobs go on, so that none is given twice."""
 _log = logging.getLogger("makeway")
@@ -125,30 +125,39 @@ def _lefts(state: Path) -> Iterator[_Left]:
         names = sorted(os.listdir(state / "jobs"))
     except FileNotFoundError:
         return
-    for job_id in map(unquote, names):
+    for stored in map(unquote, names):
         try:
-            stored = submission.load(state, job_id)
+            told = submission.where(state, stored)
         except submission.SubmissionError as error:
             _log.warning("%s", error)
             continue
-        starts = [0, there.get(job_id, 0)]
-        for name in os.listdir(directory_of(state, job_id)):
-            kind, _, number = name.partition(".")
-            if kind in ("exit", submission.HELD) and number.isdigit():
-                starts.append(int(number))
-        last = max(starts)
-        held = submission.load_held(state, job_id, last) if last else None
-        yield _Left(
-            job_id,
-            dict(stored.spec),
-            last,
-            there=bool(last) and there.get(job_id) == last,
-            end=end_of(state, job_id, last) if last else None,
-            held=None if held is None else held["held"],
-            since=None if held is None else held["wall"],
-            zero=(directory_of(state, job_id) / submission.FILE).stat().st_mtime
-            - float(stored.spec.get("submit_at", 0.0)),
+        beside = set(os.listdir(directory_of(state, stored)))
+        zero = (directory_of(state, stored) / submission.FILE).stat().st_mtime - float(
+            told.spec.get("submit_at", 0.0)
         )
+        for task in told.tasks or (None,):
+            job_id = stored if task is None else f"{stored}_{task}"
+            own = {} if task is None else {"id": job_id, "array_task": task}
+            last = max(there.get(job_id, 0), _last_start(job_id, beside))
+            held = submission.load_held(state, job_id, last) if last else None
+            yield _Left(
+                job_id,
+                {**told.spec, **own} if told.spec else {},
+                last,
+                there=bool(last) and there.get(job_id) == last,
+                end=end_of(state, job_id, last) if last else None,
+                held=None if held is None else held["held"],
+                since=None if held is None else held["wall"],
+                zero=zero,
+            )
+
+
+def _last_start(job_id: str, beside: set[str]) -> int:
+    """Return the number of the last start of which a file tells; 0: there is none."""
+    last = 0
+    while any(submission.beside(job_id, kind, last + 1) in beside for kind in ("exit", submission.HELD)):
+        last += 1
+    return last
 
 
 def _write(database: sqlite3.Connection, left: _Left, zero: float) -> str:

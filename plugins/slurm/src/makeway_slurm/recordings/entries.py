@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem, reason_of
+from makeway.bounds import toml_of
+from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
 from makeway.settings import structure
 
@@ -133,11 +133,12 @@ def read_scenario_file(path: Path) -> ScenarioFile:
     :raises ConfigError: it cannot be read, is no TOML, or has unknown keys or wrong values.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
+    except ValueError:
+        raise ConfigError(str(path), [Problem("", "not UTF-8")]) from None
+    data = toml_of(text, str(path))
     return structure({"name": path.stem, **data}, ScenarioFile, str(path))
 
 

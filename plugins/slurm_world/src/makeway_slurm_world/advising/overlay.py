@@ -7,13 +7,13 @@ matched by name.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from makeway.bounds import toml_of
 from makeway.config import Config, validate, without_none
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
@@ -53,10 +53,7 @@ def settings_in(path: Path | None) -> Settings:
 
 
 def _tables(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
+    return toml_of(read_text(path), str(path))
 
 
 def _merged(live: dict[str, Any], tables: Mapping[str, Any], path: Path) -> dict[str, Any]:

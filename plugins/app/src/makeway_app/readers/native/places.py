@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from makeway.bounds import toml_of
 from makeway.errors import ConfigError, Problem, nearest, reason_of
 from makeway.readers.lines import shown
 
@@ -32,10 +32,7 @@ class Place:
 
 
 def toml_places(path: Path, text: str) -> list[Place]:
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
+    data = toml_of(text, str(path))
     jobs = data.pop("job", None)
     problems = [
         Problem(key[:60], f"unknown key; allowed: [[job]] tables{nearest(key, ['job'])}") for key in data
