@@ -93,11 +93,15 @@ def test_the_first_daemon_of_a_machine_left_no_copy(site: Site) -> None:
     site.up()
     runs = site.submit("--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; exit 5")
     site.until(lambda: site.state_of(runs) == "RUNNING")
+    array = site.submit("--array", "0-1", "--", "sh", "-c", "exit $SLURM_ARRAY_TASK_ID")
+    assert site.run("wait", array).exit_code == 1
     (site.state / "journal.backup.db").unlink(missing_ok=True)
     kill(site)
     lose(site.state, "empty")
     assert site.up(wait=False).wait(60) == 1
     site.up("--recover")
     assert site.state_of(runs) == "RUNNING"
+    ends = {row["id"]: (row["state"], row["exit_code"]) for row in site.ended()}
+    assert ends == {f"{array}_0": ("COMPLETED", 0), f"{array}_1": ("FAILED", 1)}
     (site.directory / "go").touch()
     assert site.run("wait", runs).exit_code == 5
