@@ -70,7 +70,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "GainingSelector",
         "NamingSelector",
         "PromptSelector",
-        "RetentiveSelector",
         "ScreeningSelector",
         "Turns",
     ),

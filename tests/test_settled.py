@@ -22,7 +22,7 @@ from makeway.preemption import PreemptionTable
 from makeway.worlds.events import Command, Event
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
-from makeway_engine.placing.foresight import Foresight
+from makeway_engine.placing.order import Order
 from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.settled import Settled
@@ -131,9 +131,7 @@ def test_the_same_after_every_step(
     config = _config(scheduler, select, seed)
     quick = _seen(config, seed)
     monkeypatch.setattr(Settled, "lets_wait", lambda self, arrivals: False)
-    monkeypatch.setattr(Foresight, "knows", lambda self, job: False)
-    monkeypatch.setattr(Foresight, "still", lambda self, job, place: False)
-    monkeypatch.setattr(Foresight, "sees_none", lambda self, job, candidates: False)
+    monkeypatch.setattr(Order, "nobody", lambda self, job: False)
     monkeypatch.setattr(Barred, "complete", lambda self: False)
     monkeypatch.setattr(InVain, "holds", lambda self: False)
     assert quick == _seen(config, seed)
@@ -156,8 +154,7 @@ def test_a_job_without_a_rank_ends_the_ranks(scheduler: str, monkeypatch: pytest
     ("scheduler", "cls", "name"),
     [
         ("builtin", Settled, "lets_wait"),
-        ("builtin", Foresight, "knows"),
-        ("greedy", Foresight, "still"),
+        ("builtin", Order, "nobody"),
         ("greedy", Barred, "open_among"),
     ],
 )

@@ -17,7 +17,7 @@ import pytest
 import makeway_search_least_disruption as search_least_disruption
 from makeway import bitmap
 from makeway.foreign import Dialect, ForeignWorkload, Source
-from makeway.hookspecs import Steady, alike_by, hookimpl, one_by_one
+from makeway.hookspecs import alike_by, hookimpl, one_by_one
 from makeway.model import (
     Allocation,
     Attempt,
@@ -320,38 +320,6 @@ class ForgetsAPlan(Sound):
 
 
 # ------------------------------------------------------------------------------------- searches
-class SparesAll:
-    """Names candidates whom it said to be safe for good."""
-
-    @hookimpl
-    @alike_by(lambda view: lambda job: Steady(job.partition.name, spares=lambda other: True))
-    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
-        """Break the rule."""
-        return named(below(preemptor, active))
-
-
-class GoesTheOtherWay:
-    """Says that those go first who came first, and names those who came last."""
-
-    @hookimpl
-    @alike_by(
-        lambda view: (
-            lambda job: Steady(
-                job.partition.name,
-                spares=lambda other: other.partition.priority_tier >= job.partition.priority_tier,
-                goes=lambda other: (
-                    (other.index, PreemptMode.REQUEUE)
-                    if other.partition.priority_tier < job.partition.priority_tier
-                    else None
-                ),
-            )
-        )
-    )
-    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
-        """Break the rule."""
-        return named(sorted(below(preemptor, active), key=lambda job: -job.index))
-
-
 class AllOfOneKind:
     """Says that all preemptors of a partition may displace the same, and spares those of the preemptor's own size."""
 
@@ -360,16 +328,6 @@ class AllOfOneKind:
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
         """Break the rule."""
         return named([job for job in below(preemptor, active) if job.size != preemptor.size])
-
-
-class NobodyWithSomebody:
-    """Says that nobody can be displaced, and names somebody."""
-
-    @hookimpl
-    @alike_by(lambda view: lambda job: ())
-    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
-        """Break the rule."""
-        return named(below(preemptor, active))
 
 
 class TakesAll:
@@ -781,10 +739,7 @@ def running(world: type[SimulatedRunner]) -> Any:
 
 # ------------------------------------------------------------------------------------- what is caught
 PREEMPT: list[tuple[Any, str, str]] = [
-    (SparesAll, "test_steady_kinds_spare_no_candidate", "spares is no candidate"),
-    (GoesTheOtherWay, "test_steady_kinds_say_who_goes", "says it as the answer does"),
     (AllOfOneKind, "test_one_kind_has_the_same_candidates", "have the same candidates"),
-    (NobodyWithSomebody, "test_one_kind_has_the_same_candidates", "an empty kind has none"),
     (Twice, "test_no_candidate_twice", "No candidate is named twice"),
     (Pending, "test_candidates_are_active", "Every candidate is one of `active`"),
     (Remembered, "test_candidates_are_active", "Every candidate is one of `active`"),

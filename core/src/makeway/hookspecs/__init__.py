@@ -69,9 +69,7 @@ from makeway.hookspecs.passing import (
 from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
 from makeway.hookspecs.speed import (
-    Nobody,
     Standing,
-    Steady,
     about,
     alike_by,
     at_once,
@@ -83,9 +81,7 @@ from makeway.hookspecs.speed import (
 
 __all__ = [
     "CONTRACT_VERSION",
-    "Nobody",
     "Standing",
-    "Steady",
     "about",
     "alike_by",
     "asked_at_submission",

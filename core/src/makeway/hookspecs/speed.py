@@ -12,9 +12,7 @@ from typing import Any
 import attrs
 
 from makeway.hookspecs.marks import F
-from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, PreemptMode, Turns
-
-Goes = Callable[[Job], tuple[int, PreemptMode] | None]
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Turns
 
 
 def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
@@ -124,50 +122,6 @@ def one_by_one(turns: Callable[[ClusterView], Turns | None]) -> Callable[[F], F]
     return mark
 
 
-class Nobody(tuple[()]):
-    """A kind of pending jobs (`alike_by`) that may displace nobody, whoever is there: an empty tuple with a reason.
-
-    .. versionadded:: 0.1
-    """
-
-    note: str
-    """What a record says of them; empty: nothing."""
-
-    def __new__(cls, note: str = "") -> Nobody:
-        """Return an empty tuple that knows why it is."""
-        kind = super().__new__(cls)
-        kind.note = note
-        return kind
-
-
-class Steady(tuple[Hashable, ...]):
-    """A kind of pending jobs (`alike_by`) that says which active jobs are safe from them for good.
-
-    Values tell such kinds apart; there must be one at least. Where those who are safe leave no room, nobody is asked
-    for candidates. So an answer about such jobs has neither a reason (`Candidates.reason`) nor an instant
-    (`Candidates.ask_again_at`), and all candidates would give back all that they hold: none would be suspended.
-
-    .. versionadded:: 0.1
-    """
-
-    spares: Callable[[Job], bool]
-    """Whether an active job is no candidate, whatever happens, as long as it is active. It need not name all such."""
-    goes: Goes | None
-    """Where an active job stands among the candidates, and how it would make way; None: the hook is asked.
-
-    The lower number goes first, and of one number the job that comes first in the job table. A job for which it
-    returns None is no candidate. It says the same as long as a job is active. It is about preemptors whose partition
-    has all nodes of all partitions, while there is no heterogeneous job.
-    """
-
-    def __new__(cls, *values: Hashable, spares: Callable[[Job], bool], goes: Goes | None = None) -> Steady:
-        """Return a kind that equals all others of the same values."""
-        kind = super().__new__(cls, values)
-        kind.spares = spares
-        kind.goes = goes
-        return kind
-
-
 def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | None]) -> Callable[[F], F]:
     """Mark an implementation of `makeway_preempt_candidates` with which jobs may displace the same others.
 
@@ -175,9 +129,8 @@ def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | N
 
     :param kinds: called once per run with the cluster before the first job. The function that it returns is called
         for pending jobs that find no room, and returns anything hashable: jobs for which it is the same, and that are
-        tried in the same partition, have the same candidates at any one moment. An empty tuple: they have none,
-        whoever is there; a `Nobody` is one with a reason for the record. A `Steady` says who is safe for good. None,
-        for a job or instead of a function: that is not known.
+        tried in the same partition, have the same candidates at any one moment. None, for a
+        job or instead of a function: that is not known.
 
     Jobs of one user may displace those of all others::
 

@@ -44,13 +44,11 @@ from makeway.model.jobs import (
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import (
     BulkAttempt,
-    DisplacingSelector,
     ForecastingSelector,
     ForesightedSelector,
     GainingSelector,
     NamingSelector,
     PromptSelector,
-    RetentiveSelector,
     ScreeningSelector,
     Turns,
 )
@@ -90,8 +88,11 @@ __all__ = [
     "ClusterView",
     "Commands",
     "Cover",
+<<<<<<< HEAD
     "DisplacingSelector",
     "Duration",
+=======
+>>>>>>> 7596dcd5 (engine, preempt_qos: the policy alone says who goes, in which order)
     "Exclusive",
     "Forecast",
     "ForecastingSelector",
@@ -122,8 +123,11 @@ __all__ = [
     "Protection",
     "Qos",
     "QueuedGang",
+<<<<<<< HEAD
     "ReadOnly",
     "RetentiveSelector",
+=======
+>>>>>>> 7596dcd5 (engine, preempt_qos: the policy alone says who goes, in which order)
     "Roll",
     "ScreeningSelector",
     "Seconds",

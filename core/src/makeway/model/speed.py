@@ -5,7 +5,7 @@ A plugin is complete without any of it: it is for those that are asked about tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from makeway.bitmap import NodeBits
@@ -145,38 +145,3 @@ class PromptSelector(Selector, Protocol):
 
     def place_now(self, job: Job, nodes: NodeBits, view: ClusterView) -> Placement | Blocked:
         """Return what ``attempt(job, nodes, view).probe()`` returns."""
-
-
-class RetentiveSelector(ForesightedSelector, Protocol):
-    """A selector that keeps in mind who stays whatever some preemptors do, and so sees at once who waits in vain."""
-
-    def still_without(
-        self,
-        job: Job,
-        nodes: NodeBits,
-        spares: Callable[[Job], bool],
-        kind: Hashable,
-        view: ClusterView,
-    ) -> bool:
-        """Whether the active jobs that are spared leave `job` no room on `nodes`, though all others were gone.
-
-        False: they leave room, or that is not known.
-
-        :param spares: `makeway.hookspecs.Steady.spares` of the job's kind; the same says the same for as long as a
-            job is active.
-        :param kind: the same for the same `spares`, and as in `screen_without`.
-        """
-
-
-class DisplacingSelector(Selector, Protocol):
-    """A selector that draws those who may be displaced one by one, and no more of them than it looks at."""
-
-    def who_goes(
-        self, job: Job, nodes: NodeBits, line: Iterable[Job], view: ClusterView
-    ) -> tuple[Placement, Sequence[Job]] | None:
-        """Return what the selector's own search finds for `job` on `nodes`: where it starts, and who has to go for it.
-
-        None: nothing, or it takes more to say.
-
-        :param line: all candidates in order, each of whom would give back all that it holds. To be gone through once.
-        """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 
-from makeway.hookspecs import Nobody, alike_by, based_on, hookimpl
+from makeway.hookspecs import alike_by, based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -22,7 +22,7 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
-from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, lets_displace_nobody, plans
+from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, plans
 
 __makeway_vendor__ = "slurm"
 
@@ -102,13 +102,8 @@ POLICY = Policy(
 
 def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
     """Let the partition say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.3)."""
-    nobody = Nobody(lets_displace_nobody(POLICY.name))
-    kinds = {
-        partition.name: partition.name if lower_than(partition, view) else nobody
-        for partition in view.cluster.partitions
-        if not looks_at_priority(partition, view)
-    }
-    return lambda job: None if job.spec.licenses else kinds.get(job.partition.name)
+    known = {each.name for each in view.cluster.partitions if not looks_at_priority(each, view)}
+    return lambda job: job.partition.name if job.partition.name in known and not job.spec.licenses else None
 
 
 @hookimpl

@@ -7,9 +7,9 @@ is in `makeway_slurm.preemption`. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
-from makeway.hookspecs import Steady, alike_by, based_on, hookimpl, ranked_by
+from makeway.hookspecs import alike_by, based_on, hookimpl, ranked_by
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -22,9 +22,7 @@ from makeway.model import (
     Qos,
     Seconds,
 )
-from makeway.preemption import PreemptionTable
 from makeway_slurm.preemption import (
-    NODE_CAP,
     Policy,
     action_of,
     candidates,
@@ -147,57 +145,13 @@ def makeway_displaces_by() -> Grouping:
 
 def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
     """Let the QOS say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.5)."""
-    steady = _is_steady(view)
-    kinds = {
-        qos.name: (_steady(qos, view) if steady else qos.name) if qos.preempt else ()
-        for qos in view.cluster.qos
-        if not looks_at_priority(qos, view)
-    }
+    known = {qos.name for qos in view.cluster.qos if not looks_at_priority(qos, view)}
 
     def kind(job: Job) -> Hashable | None:
-        return kinds.get(job.qos.name) if job.qos is not None and not job.spec.licenses else None
+        qos = job.qos
+        return qos.name if qos is not None and qos.name in known and not job.spec.licenses else None
 
     return kind
-
-
-def _is_steady(view: ClusterView) -> bool:
-    """Whether candidates give back all that they hold, and time alone makes nobody one."""
-    modes = [mode_in(qos, view) for qos in (None, *view.cluster.qos)]
-    exempt = view.settings(PreemptionTable).exempt_time or any(qos.exempt_time for qos in view.cluster.qos)
-    return not exempt and all(mode.frees_all or mode is PreemptMode.OFF for mode in modes)
-
-
-def _steady(qos: Qos, view: ClusterView) -> Steady:
-    """Return the kind of jobs of `qos`, which displaces nobody whose QOS it does not list."""
-    listed = frozenset(qos.preempt) - {qos.name}
-    settings = view.settings(PreemptionTable)
-    by_size = not (settings.youngest_first or settings.min_exempt_priority is not None)
-    return Steady(
-        qos.name,
-        spares=lambda job: job.qos is None or job.qos.name not in listed,
-        goes=_by_rank_and_size(listed, view) if by_size else None,
-    )
-
-
-def _by_rank_and_size(
-    listed: Collection[str], view: ClusterView
-) -> Callable[[Job], tuple[int, PreemptMode] | None]:
-    """Return where a job stands among candidates of these QOS, and how it makes way (section 2.1)."""
-    of_kind = {
-        qos.name: (min(qos.priority, PRIORITY_CAP) * (NODE_CAP + 1), mode)
-        for qos in view.cluster.qos
-        if qos.name in listed and (mode := mode_in(qos, view)) is not PreemptMode.OFF
-    }
-
-    def goes(job: Job) -> tuple[int, PreemptMode] | None:
-        known = of_kind.get(job.qos.name) if job.qos is not None else None
-        if known is None or job.allocation is None:
-            return None
-        rank, mode = known
-        size = len(job.allocation.node_indices)
-        return rank + (size if size < NODE_CAP else NODE_CAP), mode
-
-    return goes
 
 
 @hookimpl

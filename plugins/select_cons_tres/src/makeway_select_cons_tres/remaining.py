@@ -5,10 +5,10 @@ Whether such a job would find room is then seen from the nodes that fit it, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, JobState
+from makeway.model import Job, JobState
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.idle import IdleCores
@@ -25,8 +25,6 @@ class RemainingBooks:
         self._fitting = Fitting(self._books)
         self._idle = IdleCores(self._books, self._fitting)
         self.there: dict[str, Job] = {}
-        self._seen = -1
-        """How many of those who started were looked at; -1: not even those who were there before."""
 
     def follow(self, active: Sequence[Job], going: Collection[int]) -> None:
         """Let those of `active` be there whose identity is not in `going`."""
@@ -45,17 +43,6 @@ class RemainingBooks:
         if kind.screen_wish is not None:
             return self._idle.first(kind.screen_wish, nodes) >= 0
         return (nodes & self._fitting.nodes(kind)).bit_count() >= kind.request.min_nodes
-
-    def catch_up(self, spares: Callable[[Job], bool], started: Sequence[Job], view: ClusterView) -> None:
-        """Let those be there, too, who are spared.
-
-        :param started: those who started, in order; a list that only grows.
-        """
-        there, seen = self.there, self._seen
-        self._seen = len(started)
-        for job in view.active if seen < 0 else started[seen:]:
-            if job.id not in there and job.state.active and spares(job):
-                self._add(job)
 
     def _add(self, job: Job) -> None:
         self.there[job.id] = job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import attrs
@@ -14,7 +14,6 @@ from makeway.model import (
     ClusterView,
     Forecast,
     Job,
-    Placement,
     PreemptMode,
     Seconds,
 )
@@ -31,10 +30,8 @@ from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import MARKS
 from makeway_select_cons_tres.single import charge, discharge
-from makeway_select_cons_tres.who_goes import who_goes
 
 _MOST_KINDS_OF_PREEMPTORS = 32
-_MOST_STARTED = 10_000
 
 
 class ConsSelector(Known):
@@ -54,8 +51,6 @@ class ConsSelector(Known):
         """See `makeway.model.PromptSelector`."""
         self._staying: dict[Hashable, RemainingBooks] = {}
         """Who stays when a kind of preemptors displaces all whom it may."""
-        self._started: list[Job] = []
-        """Who started since the first of these was asked for."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
@@ -64,10 +59,6 @@ class ConsSelector(Known):
         charge(self.books, job)
         if self._ahead.lasting is not None:
             self._ahead.placed(job)
-        if self._staying:
-            self._started.append(job)
-            if len(self._started) > _MOST_STARTED:
-                self._staying.clear()
 
     def released(self, job: Job) -> None:
         """Take back what a job held."""
@@ -255,35 +246,11 @@ class ConsSelector(Known):
                 kept.append(job)
         return kept
 
-    def still_without(
-        self,
-        job: Job,
-        nodes: NodeBits,
-        spares: Callable[[Job], bool],
-        kind: Hashable,
-        view: ClusterView,
-    ) -> bool:
-        """Whether those leave no room whom such preemptors spare for good."""
-        its = self.kind(job)
-        if its.looks_at_used or not self._simple(view):
-            return False
-        staying = self._stay(kind)
-        staying.catch_up(spares, self._started, view)
-        return not staying.has_room(its, nodes)
-
-    def who_goes(
-        self, job: Job, nodes: NodeBits, line: Iterable[Job], view: ClusterView
-    ) -> tuple[Placement, Sequence[Job]] | None:
-        """Return what a search finds for a job of one node, with no more candidates than it looks at."""
-        return who_goes(self, self._prompt, job, nodes, line, view)
-
     def _stay(self, kind: Hashable) -> RemainingBooks:
         staying = self._staying.get(kind)
         if staying is None:
             if len(self._staying) >= _MOST_KINDS_OF_PREEMPTORS:
                 self._staying.clear()
-            if not self._staying:
-                self._started.clear()
             staying = self._staying[kind] = RemainingBooks(self.layout)
         return staying
 

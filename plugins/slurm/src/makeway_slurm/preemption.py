@@ -90,12 +90,7 @@ def candidates(
 
 @functools.cache
 def _nobody(policy: str) -> Candidates:
-    return Candidates(note=lets_displace_nobody(policy))
-
-
-def lets_displace_nobody(policy: str) -> str:
-    """Return what is said of a job that may displace none of those there."""
-    return f"no active job is one that {policy} lets it displace"
+    return Candidates(note=f"no active job is one that {policy} lets it displace")
 
 
 _NO_RECLAIM = {LICENCES: "licences are no reason to preempt without reclaim_licenses"}

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from hypothesis.strategies import SearchStrategy
 
-from makeway.hookspecs import Steady
-from makeway.model import Candidates, ClusterView, Job, Plan, PreemptMode
+from makeway.model import Candidates, Job, Plan, PreemptMode
 from makeway.record import Preemption
 from makeway_engine.engine import Engine
 from makeway_testing.contracts.base import PatientChecker
@@ -137,7 +136,7 @@ class PreemptPolicyContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_one_kind_has_the_same_candidates(self) -> None:
-        """Pending jobs of one kind (`alike_by`) in one partition have the same candidates; an empty kind has none."""
+        """Pending jobs of one kind (`alike_by`) in one partition have the same candidates."""
 
         def check(call: Call) -> str | None:
             preemptor: Job = call.arguments["preemptor"]
@@ -146,8 +145,6 @@ class PreemptPolicyContract(DecisionContract):
             if kind_of is None or kind is None:
                 return None
             mine = _modes(call.answer)
-            if kind == () and mine:
-                return f"its kind is empty, and it has {short(mine)}"
             for job in call.arguments["view"].pending:
                 alike = job is not preemptor and job.partitions == preemptor.partitions[:1]
                 if alike and kind_of(job) == kind:
@@ -157,51 +154,6 @@ class PreemptPolicyContract(DecisionContract):
                             f"{short(kind)} is its kind and that of {job.id}: {short(mine)}, and {short(its)}"
                         )
             return None
-
-        self.every(_HOOK, check)
-
-    def test_steady_kinds_spare_no_candidate(self) -> None:
-        """Whom a `Steady` kind spares is no candidate; the others give all back, and time changes nothing."""
-
-        def check(call: Call) -> str | None:
-            kind_of = _kinds(call)
-            kind = None if kind_of is None else kind_of(call.arguments["preemptor"])
-            if not isinstance(kind, Steady):
-                return None
-            spared = [job.id for job in _named(call) if kind.spares(job)]
-            if spared:
-                return f"it named {spared[0]}, whom the kind {short(kind)} spares"
-            answer = call.answer
-            if answer is None:
-                return None
-            if answer.ask_again_at is not None or answer.reason:
-                return f"the kind {short(kind)} is steady, and the answer has an instant or a reason"
-            stays = [mode.value for mode in answer.modes if not mode.frees_all]
-            return f"the kind {short(kind)} is steady, and a mode is {stays[0]}" if stays else None
-
-        self.every(_HOOK, check)
-
-    def test_steady_kinds_say_who_goes(self) -> None:
-        """A `Steady` kind that says where each active job stands (`goes`) says it as the answer does."""
-
-        def check(call: Call) -> str | None:
-            preemptor: Job = call.arguments["preemptor"]
-            view: ClusterView = call.arguments["view"]
-            kind_of = _kinds(call)
-            kind = None if kind_of is None else kind_of(preemptor)
-            reach = preemptor.partition.nodes
-            others = any(each.nodes & ~reach for each in view.cluster.partitions)
-            if not isinstance(kind, Steady) or kind.goes is None or others or view.heterogeneous:
-                return None
-            standing = [(place, job) for job in _active(call) if (place := kind.goes(job)) is not None]
-            standing.sort(key=lambda each: (each[0][0], each[1].index))
-            said = [(job.id, plain(mode)) for (_, mode), job in standing]
-            named = _modes(call.answer)
-            return (
-                None
-                if said == named
-                else f"by {short(kind)} they go as {short(said)}; it named {short(named)}"
-            )
 
         self.every(_HOOK, check)
 

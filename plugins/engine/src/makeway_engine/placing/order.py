@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 
 import attrs
 
-from makeway.hookspecs import Nobody
-from makeway.model import Candidates, Job
+from makeway.model import Candidates, Job, Seconds
 from makeway.registry import Policies
 from makeway_engine.ledger import Ledger
 from makeway_engine.rulings import Rulings
@@ -22,18 +21,29 @@ class Order:
         self._rulings = rulings
         self.kind_of = policies.preemptor_kind(ledger)
         """Tells jobs apart that may displace different others; None: each is asked about by itself."""
+        self._without: dict[tuple[Hashable, int], bool] = {}
+        """Whether jobs of a kind in a partition have no candidates, at `_asked_at`."""
+        self._asked_at: tuple[int, Seconds] = (-1, -1.0)
         keeps_back = policies.closes or policies.implements("makeway_protect")
         self.selector_decides = policies.selector_searches and not keeps_back
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
 
     def nobody(self, job: Job) -> bool:
-        """Whether `job` displaces nobody, whoever is there."""
-        return self.selector_decides and self.kind_of is not None and self.kind_of(job) == ()
-
-    def why_nobody(self, job: Job) -> str:
-        """Return why `job`, which displaces nobody, does not; empty: its policy does not say."""
-        kind = self.kind_of(job) if self.kind_of is not None else None
-        return kind.note if isinstance(kind, Nobody) else ""
+        """Whether `job` is known to have no candidates as things stand; asked once for all of its kind."""
+        kind = self.kind_of(job) if self.selector_decides and self.kind_of is not None else None
+        if kind is None:
+            return False
+        at = self._ledger.version, self._ledger.now
+        if self._asked_at != at:
+            self._asked_at = at
+            self._without.clear()
+        place = kind, job.partition.index
+        found = self._without.get(place)
+        if found is None:
+            candidates = self.candidates(job)
+            found = not (candidates.jobs or candidates.reason or candidates.ask_again_at is not None)
+            self._without[place] = found
+        return found
 
     def candidates(self, job: Job) -> Candidates:
         """Return whom `job` may displace, the protected ones taken out."""

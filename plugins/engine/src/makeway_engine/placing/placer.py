@@ -17,9 +17,7 @@ from makeway.registry import Policies
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import SETTLED, Ledger, enter
 from makeway_engine.placing.action import Action
-from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.glance import Glance
-from makeway_engine.placing.in_line import InLine
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
 from makeway_engine.placing.probe import Prober
@@ -76,9 +74,6 @@ class Placer:
             ledger, policies, self.order, self.prober, self.search, self.making_way, recorder
         )
         self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
-        self.foresight = Foresight(ledger, selector, self.order, rulings, watched=self.telling.notes)
-        plain = self.prober.plain and not self.telling.notes
-        self.in_line = InLine(ledger, selector, policies, self.order, rulings, plain=plain)
 
     @property
     def forgives(self) -> bool:
@@ -227,23 +222,12 @@ class Placer:
     # ----------------------------------------------------------------------- preempting
     def _preempt(self, question: Question, blocked: Blocked) -> Outcome:
         job = question.job
-        if self.order.nobody(job):
-            return self.action.wait(job, blocked, outcome_of(blocked), self.telling.nobody(job))
-        if self.foresight.knows(job):
-            self.ledger.searches += 1
-            return self.action.wait(job, blocked, outcome_of(blocked))
         if (known := self.search.at_once(job, question.allowed)) is not None:
             candidates, choice = known
             self.ledger.searches += 1
             return self.action.take(
                 job, choice, candidates, self.search.room(job, choice, candidates), blocked
             )
-        drawn = self.in_line.search(job, self.prober.nodes_for(job, question.allowed))
-        if drawn is not None:
-            choice, candidates, room = drawn
-            self.ledger.searches += 1
-            self.prober.check(job, choice.placement, "makeway_selector")
-            return self.action.take(job, choice, candidates, room, blocked)
         candidates = self.order.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)
@@ -268,8 +252,6 @@ class Placer:
         not_for = self.order.not_for(job, candidates)
         if not_for:
             return self.action.wait(job, blocked, outcome_of(blocked), candidates, not_for)
-        if self.foresight.sees_none(job, candidates):
-            return self.action.wait(job, blocked, outcome_of(blocked), candidates)
         choice, unjudged = self.search.choose(job, question.allowed, candidates)
         if not isinstance(choice, Choice):
             note = self.telling.why_nobody(question, candidates, choice)

@@ -96,16 +96,6 @@ class Telling:
         answer, _ = self._search.choose(question.job, question.allowed, candidates)
         return "" if isinstance(answer, Choice) else self.why_nobody(question, candidates, answer)
 
-    def nobody(self, job: Job) -> Candidates | None:
-        """Return what is to be said of a job that displaces nobody; None: nothing is.
-
-        If it is traced, that is who is protected from it, and why; if somebody listens, why it displaces nobody.
-        """
-        if not (self.traces and self._recorder.traces(job)):
-            note = self._order.why_nobody(job) if self.notes else ""
-            return Candidates(note=note) if note else None
-        return attrs.evolve(self._order.candidates(job), reason="")
-
     def chosen(
         self,
         job: Job,

@@ -75,7 +75,7 @@ class Barred(Shapes):
         shape = super()._new_shape(partition, size, alike)
         key, kind = cast("tuple[Hashable, Hashable]", alike)
         self._by_glance.setdefault(key, []).append(shape)
-        if kind != ():
+        if self._futile.looks_further:
             self._place_of[shape] = kind, partition.index
         return shape
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from makeway.hookspecs import Nobody
 from makeway.model import Job, JobState
 from makeway_engine.placing import Placer
 
@@ -26,7 +25,7 @@ class FutileTries:
         self._placer = placer
         self.glance = placer.glance.among
         self._kind = placer.order.kind_of
-        self._notes = placer.telling.notes
+        self._screen_without = getattr(placer.selector, "screen_without", None)
         self._limited = placer.rulings.limited
         self.saw_room = False
         """Whether the last glance saw room for anybody."""
@@ -51,8 +50,7 @@ class FutileTries:
         """Return what tells jobs apart that may displace different others; None: it does not decide about this one."""
         if not self._placer.preemption:
             return ()
-        kind = self._kind(job) if self._kind is not None else None
-        return None if self._notes and isinstance(kind, Nobody) and kind.note else kind
+        return self._kind(job) if self._kind is not None else None
 
     def among(self, jobs: Iterable[Job]) -> set[int] | frozenset[int]:
         """Return which of `jobs` need not be tried, by identity; nobody else's start makes room for them."""
@@ -87,8 +85,7 @@ class FutileTries:
         vain: set[int] = set()
         for place, several in _by_kind(blocked, kind_of).items():
             vain.update(map(id, several))
-            if place[0] != ():
-                vain.difference_update(map(id, self.worth(several, place)))
+            vain.difference_update(map(id, self.worth(several, place)))
         return vain
 
     def worth(self, jobs: Sequence[Job], place: tuple[Hashable, int]) -> Sequence[Job]:
@@ -97,23 +94,25 @@ class FutileTries:
         :param place: their kind, and the index of their partition.
         """
         placer = self._placer
-        still = placer.foresight.still
-        left = [job for job in jobs if not still(job, place)]
-        if not left:
-            return left
-        candidates = placer.order.candidates(left[0])
+        candidates = placer.order.candidates(jobs[0])
         if candidates.ask_again_at is not None:
             placer.making_way.remember(candidates.ask_again_at)
-        return left if candidates.reason else placer.foresight.helped(left, candidates, place)
+        if candidates.reason:
+            return jobs
+        if not candidates.jobs:
+            return ()
+        if self._screen_without is None:
+            return jobs
+        ledger = placer.ledger
+        usable = ledger.up & ~ledger.completing
+        found: Sequence[Job] = self._screen_without(jobs, usable, candidates, place, ledger)
+        return found
 
 
 def _by_kind(
     jobs: Sequence[Job], kind_of: Callable[[Job], Hashable | None]
 ) -> dict[tuple[Hashable, int], list[Job]]:
-    """Return the jobs that may displace the same others; those of which that is not known are left out.
-
-    So are those who displace nobody for a reason that somebody wants to hear: their attempts are told.
-    """
+    """Return the jobs that may displace the same others; those of which that is not known are left out."""
     found: dict[tuple[Hashable, int], list[Job]] = {}
     for job in jobs:
         kind = kind_of(job)

@@ -99,7 +99,6 @@ class Settled:
             or placer.kept.claims
         ):
             return False
-        searches = 0
         for _, job, partition in self._heads.values():
             if (
                 job.reason != NO_ROOM
@@ -110,10 +109,7 @@ class Settled:
             ):
                 return False
             if placer.preemption and not placer.order.nobody(job):
-                if not placer.foresight.knows(job):
-                    return False
-                searches += 1
-        ledger.searches += searches
+                return False
         self._at = ledger.version, ledger.freed
         return True
 
