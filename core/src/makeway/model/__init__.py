@@ -88,11 +88,7 @@ __all__ = [
     "ClusterView",
     "Commands",
     "Cover",
-<<<<<<< HEAD
-    "DisplacingSelector",
     "Duration",
-=======
->>>>>>> 7596dcd5 (engine, preempt_qos: the policy alone says who goes, in which order)
     "Exclusive",
     "Forecast",
     "ForecastingSelector",
@@ -123,11 +119,7 @@ __all__ = [
     "Protection",
     "Qos",
     "QueuedGang",
-<<<<<<< HEAD
     "ReadOnly",
-    "RetentiveSelector",
-=======
->>>>>>> 7596dcd5 (engine, preempt_qos: the policy alone says who goes, in which order)
     "Roll",
     "ScreeningSelector",
     "Seconds",
