@@ -16,6 +16,8 @@ import attrs
 
 ANN, BEN = 65534, 1
 """Users that every Linux has: nobody, and daemon."""
+HALF = 5.0
+"""Seconds after which a daemon that waits for more is told that nothing comes."""
 PATIENCE = 30.0
 """Seconds after which a request is given up."""
 
@@ -37,13 +39,19 @@ def connected(path: Path) -> socket.socket:
 def raw(path: Path, data: bytes, *, half: bool = False) -> bytes:
     """Send bytes, and return what comes back until the end, or until a whole answer is there.
 
-    :param half: whether nothing more can be sent after that.
+    :param half: whether the end is told if nothing comes back for a while.
     """
     with connected(path) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(data)
-            if half:
-                connection.shutdown(socket.SHUT_WR)
+        if half:
+            connection.settimeout(HALF)
+            try:
+                return _answer(connection)
+            except TimeoutError:
+                connection.settimeout(PATIENCE)
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_WR)
         return _answer(connection)
 
 

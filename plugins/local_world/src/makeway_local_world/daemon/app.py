@@ -55,12 +55,15 @@ _log = logging.getLogger("makeway")
 STEPS: web.AppKey[Steps] = web.AppKey("steps", Steps)
 OPENER: web.AppKey[Callable[..., Awaitable[str]]] = web.AppKey("opener")
 FAIRNESS: web.AppKey[Fairness] = web.AppKey("fairness", Fairness)
+_SILENT = logging.Logger("makeway.http", logging.CRITICAL + 1)
+"""What is no HTTP is answered, and not told: whoever sends it would write the log."""
 SERVER: Mapping[str, Any] = {
     "handle_signals": False,
     "access_log": None,
     "shutdown_timeout": 2.0,
     "keepalive_timeout": WHOLE_WITHIN,
     "auto_decompress": False,
+    "logger": _SILENT,
 }
 """How aiohttp serves; a body that is packed small and large in memory is not unpacked."""
 
