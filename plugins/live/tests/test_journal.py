@@ -215,6 +215,17 @@ def test_the_clock_goes_on_while_no_daemon_runs(tmp_path: Path) -> None:
     assert daemon.journal.clock_at(1e9 + 10.0) == 50.0
 
 
+@pytest.mark.parametrize("jump", [5 * 3600.0, -5 * 3600.0, 0.0])
+def test_a_clock_that_is_set_between_two_daemons_moves_no_limit(tmp_path: Path, jump: float) -> None:
+    """Within one boot the clock that nobody sets counts; after another one only the wall clock is left."""
+    daemon = Daemon(CONFIG, tmp_path / "journal.db", world_of(CONFIG))
+    step = Step(now=50.0, wall=1e9 + 50.0, events=(), actions=(), lines=(), uptime=("this", 700.0))
+    daemon.journal.write(step)
+    assert daemon.journal.clock_at(1e9 + 53.0 + jump, ("this", 703.0)) == 53.0
+    assert daemon.journal.clock_at(1e9 + 53.0 + jump, ("another", 3.0)) == 50.0 + max(0.0, 3.0 + jump)
+    assert daemon.journal.zero() == 1e9
+
+
 def test_a_job_refused_at_submission_is_written_down(tmp_path: Path) -> None:
     """It was never live after any step."""
     path = tmp_path / "journal.db"

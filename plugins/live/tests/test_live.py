@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import time
 import types
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -265,3 +267,24 @@ def test_the_waiting_job_says_why() -> None:
     while "high" not in loop.engine.ledger.jobs:
         loop.turn()
     assert loop.engine.ledger.jobs["high"].reason == "PolicyError"
+
+
+def test_a_clock_set_between_two_daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five hours forward: a running job has run on for moments only, and a begin time keeps its time of day."""
+    from makeway_live.recovery import live_of
+
+    first = live_of(config(), tmp_path)
+    later = attrs.evolve(JOBS[0], id="later", submit_at=0.0, begin_at=6 * 3600.0)
+    first.feed(Submitted(later))
+    first.turn(0.0)
+    before = first.clock.now()
+    first.journal.close()  # type: ignore[union-attr]
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 5 * 3600.0)
+    second = live_of(config(), tmp_path)
+    assert second.clock.now() - before < 60.0
+    second.turn(0.0)
+    second.turn(0.0)
+    begin = second.engine.ledger.jobs["later"].spec.begin_at
+    assert begin == pytest.approx(3600.0, abs=60.0)
+    second.journal.close()  # type: ignore[union-attr]

@@ -139,6 +139,8 @@ class Step:
     actions: Sequence[Action]
     lines: Sequence[Line]
     """Lines of the record that arose in it."""
+    uptime: tuple[str, float] = ("", 0.0)
+    """The same instant by the clock of the machine's boot (`makeway.worlds.clock.uptime`), which nobody sets."""
 
 
 class Journal(Protocol):

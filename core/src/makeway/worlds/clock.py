@@ -70,6 +70,19 @@ class LiveClock:
         self._woken.set()
 
 
+def uptime() -> tuple[str, float]:
+    """Return which boot of the machine this is, and a clock that runs from it, which nobody sets and a sleep stops.
+
+    The boot is empty where it has no name.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+    except OSError:
+        boot = ""
+    return boot, time.monotonic()
+
+
 def _boot_time() -> float:
     """Return the clock that goes on while the machine sleeps; where there is none, the one that does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
@@ -118,4 +131,4 @@ class FakeClock:
         self._wall += seconds
 
 
-__all__ = ["Clock", "FakeClock", "LiveClock"]
+__all__ = ["Clock", "FakeClock", "LiveClock", "uptime"]

@@ -29,7 +29,7 @@ from makeway.model import JobState, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies, build_world
 from makeway.worlds.api import Journal, Moment, State, Step, World
-from makeway.worlds.clock import Clock
+from makeway.worlds.clock import Clock, uptime
 from makeway.worlds.events import Command, Event
 from makeway.worlds.watch import time_limit
 from makeway_engine.engine import Engine
@@ -58,12 +58,14 @@ class Live:
         journal: Journal | None = None,
         agenda: Agenda | None = None,
         table: WorldTable | None = None,
+        zero: float | None = None,
     ) -> None:
         """Join `engine` and `world`, which share `clock`.
 
         :param journal: None: nothing is written down, so a crash loses all.
         :param agenda: jobs and commands that are due at known instants.
         :param table: ``[world]``; None: the engine's configuration.
+        :param zero: Unix time of the run's instant 0 as it was last written down; None: as the clock has it.
         """
         self.engine = engine
         self.world = world
@@ -79,7 +81,7 @@ class Live:
         self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._lines: list[Line] = []
         self._survey_at: Seconds | None = clock.now()
-        self._wall = clock.wall() - clock.now()
+        self._wall = clock.wall() - clock.now() if zero is None else zero
         self._slept = clock.slept()
         engine.recorder.tee(self._lines.append)
         engine.forgive()
@@ -153,7 +155,11 @@ class Live:
             raise
         lines, self._lines[:] = tuple(self._lines), ()
         self.steps += 1
-        self._write(Step(now=now, wall=self.clock.wall(), events=events, actions=actions, lines=lines))
+        self._write(
+            Step(
+                now=now, wall=self.clock.wall(), events=events, actions=actions, lines=lines, uptime=uptime()
+            )
+        )
 
     def _write(self, step: Step) -> bool:
         """Write a step down and perform it; say whether that could be done."""
@@ -198,7 +204,9 @@ class Live:
         if follow is not None:
             with contextlib.suppress(JournalError):  # the step that follows says so, and is tried again
                 follow(engine)
-        self._write(Step(now=now, wall=self.clock.wall(), events=(), actions=actions, lines=lines))
+        self._write(
+            Step(now=now, wall=self.clock.wall(), events=(), actions=actions, lines=lines, uptime=uptime())
+        )
 
     # ------------------------------------------------------------------------------- waiting
     def _wait(self, longest: Seconds) -> tuple[Seconds, list[Event]]:

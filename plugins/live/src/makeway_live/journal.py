@@ -71,11 +71,28 @@ class Journal:
         """Whether nothing was ever written."""
         return not self.step
 
-    def clock_at(self, wall: float) -> Seconds:
-        """Return what the run's clock says at a Unix time: it goes on while no daemon runs."""
+    def clock_at(self, wall: float, uptime: tuple[str, float] = ("", 0.0)) -> Seconds:
+        """Return what the run's clock says at a Unix time: it goes on while no daemon runs.
+
+        :param uptime: the same instant by the clock of the machine's boot. If the last step is of that boot, it counts:
+            somebody may have set the other clock since.
+        """
         with reading(self.path):
             row = self._database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
-            return 0.0 if row is None else float(row[0]) + max(0.0, wall - float(row[1]))
+            if row is None:
+                return 0.0
+            at, boot, then = json.loads(
+                self._value("SELECT value FROM meta WHERE key = 'uptime'") or '[0, "", 0]'
+            )
+            if boot and boot == uptime[0]:
+                return float(at) + max(0.0, uptime[1] - float(then))
+            return float(row[0]) + max(0.0, wall - float(row[1]))
+
+    def zero(self) -> float | None:
+        """Return the Unix time of the run's instant 0 by the last step; None: nothing was ever written."""
+        with reading(self.path):
+            row = self._database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+            return None if row is None else float(row[1]) - float(row[0])
 
     def config(self) -> Config | None:
         """Return the configuration of the last step; None: none was written."""
@@ -186,6 +203,9 @@ class Journal:
         events = [_event(event, cluster) for event in step.events]
         database.execute(
             "INSERT INTO steps VALUES (?, ?, ?, ?)", (number, step.now, step.wall, to_json(events))
+        )
+        database.execute(
+            "INSERT OR REPLACE INTO meta VALUES ('uptime', ?)", (to_json([step.now, *step.uptime]),)
         )
         for event, plain in zip(step.events, events, strict=True):
             if isinstance(event, _PEOPLE):

@@ -18,7 +18,7 @@ from makeway.model import JobState, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies, build_world
 from makeway.worlds.api import State, Step, Survey, World
-from makeway.worlds.clock import LiveClock
+from makeway.worlds.clock import LiveClock, uptime
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, Start, Suspend
 from makeway_engine.engine import Engine
 from makeway_live.drive import Live
@@ -118,7 +118,7 @@ def live_of(
     journal = Journal(directory / name, config.world.journal)
     try:
         clock = LiveClock()
-        clock.start = journal.clock_at(clock.wall())
+        clock.start = journal.clock_at(clock.wall(), uptime())
         recorder = Recorder(build_cluster(config), sink, keep=False)
         found = recover(config, journal, recorder, plugins)
         state = State(directory=directory, clock=clock, clockwork=found.engine.clockwork)
@@ -126,10 +126,12 @@ def live_of(
     except BaseException:
         journal.close()
         raise
-    live = Live(found.engine, world, clock, journal=journal)
+    live = Live(found.engine, world, clock, journal=journal, zero=journal.zero())
     perform_again(found.engine, world)
     if found.actions:
-        journal.write(Step(now=found.at, wall=clock.wall(), events=(), actions=found.actions, lines=()))
+        journal.write(
+            Step(now=found.at, wall=clock.wall(), events=(), actions=found.actions, lines=(), uptime=uptime())
+        )
         world.perform(found.actions, found.at)
     return live
 
