@@ -232,7 +232,7 @@ def test_a_job_refused_at_submission_is_written_down(tmp_path: Path) -> None:
     daemon = Daemon(CONFIG, path, world_of(CONFIG, ()))
     daemon.step(1.0, [Submitted(JobSpec(id="big", submit_at=1.0, min_nodes=99))])
     daemon.journal.close()
-    assert ends(path) == {"big": "FAILED"}
+    assert ends(path) == {"big": "REFUSED"}
 
 
 # ---------------------------------------------------------------------------------- compaction

@@ -158,3 +158,21 @@ def test_the_port_of_the_page_is_not_for_users_to_choose(system: Site) -> None:
     system.up("--system")
     assert "may see the page" in system.ask(ANN, "post", "/v1/web", {})
     assert system.ask(0, "post", "/v1/web", {})["url"]
+
+
+def test_the_id_of_an_array_names_all_its_tasks(up: Site) -> None:
+    """For whatever asks about jobs, or does something to them; refused submissions are not in the history."""
+    array = up.submit("--array", "0-1", "--", "sh", "-c", "echo task $SLURM_ARRAY_TASK_ID; exec sleep 600")
+    up.until(lambda: {up.state_of(f"{array}_{task}") for task in (0, 1)} == {"RUNNING"})
+    assert up.ok("why", array).startswith(f"array {array}: 2 running")
+    up.until(lambda: "task 1" in up.ok("logs", array))
+    assert f"==> {array}_0 <==" in up.ok("logs", array)
+    assert len(up.ok("logs", "--path", array).split()) == 2
+    assert "name one of its tasks" in up.run("logs", "-f", array).stderr
+    for verb, state in (("suspend", "SUSPENDED"), ("resume", "RUNNING")):
+        up.ok(verb, array)
+        assert {each["state"] for each in up.jobs().values()} == {state}
+    assert up.run("submit", "-n", "999", "--", "true").exit_code == 1
+    up.ok("cancel", array)
+    assert up.run("wait", array).exit_code != 0
+    assert {row["state"] for row in up.ended()} == {"CANCELLED"}

@@ -25,6 +25,8 @@ _SWEEP = 32
 _ACTIVE = (JobState.RUNNING, JobState.SUSPENDED)
 _ENDS = frozenset(state.value for state in JobState if state.ended)
 _Mark = tuple[Any, ...]
+REFUSED = "REFUSED"
+"""State of what was submitted and could never run: it was no job."""
 
 
 class JobRows:
@@ -160,9 +162,11 @@ class JobRows:
 
     def _write_ends(self, lines: Sequence[Line], now: Seconds) -> None:
         ends = []
+        refused = {line.job for line in lines if line.kind == "rejected"}
         for line in lines:
             state = line.data.get("state") if line.kind == "state" else None
             if state in _ENDS:
+                state = REFUSED if line.job in refused else state
                 ends.append((state, line.at, _worked_until(self._marks.get(line.job), now), line.job))
                 self._set_mark(line.job, None)
         self._database.executemany(

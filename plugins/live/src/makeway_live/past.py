@@ -15,9 +15,10 @@ from typing import Any
 import attrs
 
 from makeway.hostlist import expand_hostlist
+from makeway_live.job_rows import REFUSED
 from makeway_live.journal_file import connect, telling
 
-_ENDS = "ended_at IS NOT NULL"
+_ENDS = f"ended_at IS NOT NULL AND state <> '{REFUSED}'"
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -32,18 +32,38 @@ class NoLog(MakewayError):  # noqa: N818  # an answer, not a fault
 @click.option("--path", "only_path", is_flag=True, help="Print where the output is, and nothing else.")
 @options.json_option
 def logs(job: str, follow: bool, stderr: bool, lines: int | None, only_path: bool, as_json: bool) -> None:
-    """Show what a job has printed; with -f also what it prints from now on."""
+    """Show what a job has printed; with -f also what it prints from now on.
+
+    Of an array, what each of its tasks has printed.
+    """
     server = Daemon()
     about = server.get(job_route(job, "logs"))
     if as_json:
         terminal.put(about)
         return
     which = "error" if stderr else "output"
-    if only_path:
-        terminal.say(about[which])
+    if "tasks" in about:
+        if follow:
+            raise NoLog(f"{job} is an array; name one of its tasks, such as {about['tasks'][0]}")
+        for task in about["tasks"]:
+            if not only_path:
+                terminal.say(f"==> {task} <==")
+                sys.stdout.flush()
+            try:
+                _show(server.get(job_route(task, "logs")), which, lines, only_path=only_path)
+            except NoLog as error:
+                terminal.say(f"({error})")
         return
     if follow:
         _follow(server, job, which, lines)
+        return
+    _show(about, which, lines, only_path=only_path)
+
+
+def _show(about: Mapping[str, Any], which: str, lines: int | None, *, only_path: bool) -> None:
+    """Print what there is of one job's output, or where it is."""
+    if only_path:
+        terminal.say(about[which])
         return
     try:
         with open(about[which], "rb", opener=_plain_file) as stream:

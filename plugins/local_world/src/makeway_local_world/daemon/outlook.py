@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from makeway_local_world.daemon.service import Caller, Service
 
 
+_CURIOUS = ("PENDING", "SUSPENDED", "COMPLETING", "RUNNING")
+"""States of tasks, the one that people ask about first."""
+
+
 class Outlook:
     """Looks at what a daemon has, and ahead with copies of its engine."""
 
@@ -33,6 +38,9 @@ class Outlook:
 
         :raises NoJob: there is none.
         """
+        names = await self._service.tasks(job_id)
+        if names != [job_id]:
+            return await self._why_of_array(caller, job_id, names)
         job = await self._service.job(caller, job_id)
         if not self._service.rules.may_see(caller.uid, str(job["user"])):
             raise Refusal(f"job {job_id} belongs to {job['user']}")
@@ -56,6 +64,16 @@ class Outlook:
             if foresight is None or foresight.decision is None
             else foresight.decision.as_dict(),
         }
+
+    async def _why_of_array(self, caller: Caller, array_id: str, names: Sequence[str]) -> dict[str, Any]:
+        """Tell how many tasks are in which state, and why the first of those that wait does."""
+        states = {
+            name: str(await self._service.elsewhere(self._service.past.state_of, name)) for name in names
+        }
+        first = min(names, key=lambda name: _CURIOUS.index(states[name]) if states[name] in _CURIOUS else 9)
+        answer = await self.why(caller, first)
+        counts = ", ".join(f"{number} {state.lower()}" for state, number in Counter(states.values()).items())
+        return {**answer, "told": [f"array {array_id}: {counts}", *answer["told"]]}
 
     async def whom(self, caller: Caller, request: Request) -> dict[str, Any]:
         """Tell whom a job would displace now, without submitting it."""

@@ -120,8 +120,13 @@ class Verbs:
                 and not self._is_ending(order, job)
             ]
         found = []
+        arrays: dict[str, list[str]] = {}
+        if any(name not in jobs for name in order.jobs):
+            for job in jobs.values():
+                if job.spec.array_id is not None:
+                    arrays.setdefault(job.spec.array_id, []).append(job.id)
         for name in order.jobs:
-            tasks = engine.queue.throttle.tasks_of(name) if name not in jobs else (name,)
+            tasks = (name,) if name in jobs else arrays.get(name, ())
             for each in tasks:
                 if each in jobs:
                     found.append((each, jobs[each]))
