@@ -44,9 +44,9 @@ def starts(job: Mapping[str, Any], runs: Sequence[tuple[float, float, int, int]]
     again = job.get("core_seconds_to_submit_again", 0.0)
     lost = job["core_seconds_lost"] - again
     if again and found:
-        end = found[max(found)]
-        end.lost = min(end.run, again / end.cores)
-        end.never = again - end.lost * end.cores
+        final = found[max(found)]
+        final.lost = min(final.run, again / final.cores) if final.cores else final.run
+        final.never = again - final.lost * final.cores
     if lost <= 0:
         return found
     earlier = [start for restart, start in found.items() if restart < job["restarts"]]

@@ -155,7 +155,7 @@ def _count(history: History, partition: str) -> Count:
         preempted = sum(run["state"] == _PREEMPTED for run in runs)
         over = runs if ended else runs[:-1]
         lost = sum(run["ran"] for run in over) * float(history.job.spec.cpus)
-    elif not restarts:
+    elif restarts == 0:
         preempted = int(ended)
         lost = (history.job.spec.run_time or 0.0) * history.job.spec.cpus if ended else 0.0
     return Count(
