@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "core/src/makeway"
 WORDS = re.compile(r"slurm|sacct|scontrol|squeue|sbatch", re.IGNORECASE)
-TABLES = frozenset(("moved_names.py", "catalogue.toml"))
+TABLES = frozenset(("catalogue.toml",))
 """Data of the core that may say where to find things."""
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.name not in TABLES)
 

@@ -1,5 +1,1 @@
 """Preemption and gang scheduling policies as plugins."""
-
-from makeway import moved
-
-moved.install()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
-from makeway import moved
 from makeway.model.values import Duration
 
 
@@ -23,8 +20,3 @@ class PreemptionTable:
     strict_order: bool = False
     send_user_signal: bool = False
     reclaim_licenses: bool = False
-
-
-def __getattr__(name: str) -> Any:
-    """Return what moved to another distribution, with a warning."""
-    return moved.attribute(__name__, name)
