@@ -321,6 +321,11 @@ class Recorder:
         if history is not None:
             self._changed[job.id] = history
 
+    def time_moves(self, now: Seconds) -> None:
+        """Time moves on, before anything happens then: why jobs wait is settled for the instant that is over."""
+        if self.listens:
+            self._at(now)
+
     def _at(self, now: Seconds) -> None:
         if now > self._now:
             self._settle()

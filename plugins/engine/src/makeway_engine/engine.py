@@ -214,6 +214,7 @@ class Engine:
         if rhythm.on_grids:
             rhythm.note_points(now)
         if now > ledger.now:
+            self.recorder.time_moves(now)
             ledger.now = now
             self._instant_steps = 0
         else:
