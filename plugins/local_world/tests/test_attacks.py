@@ -172,7 +172,7 @@ def test_open_files_of_keepers_are_not_reached(
         own = home / str(number)
         own.mkdir()
         os.chown(own, ANN, -1)
-        paths = {"output": "log", way: f"{root}/{number}"}
+        paths: dict[str, Any] = {"output": "log", way: f"{root}/{number}"}
         jobs.append(submit(system, own, PYTHON, "-c", SPY, open_mode=mode, **paths))
     for number, job in zip(NUMBERS, jobs, strict=True):
         seen = ended(system, job)
@@ -213,7 +213,8 @@ def test_paths_that_only_root_may_open(system: Site, home: Path, path: str, way:
     where = path.format(state=system.state, keeper=f"/proc/{keeper}", daemon=f"/proc/{daemon}")
     if way == "input" and where.endswith("oom_score_adj"):
         pytest.skip("everybody may read it")
-    job = submit(system, home, "sh", "-c", "cat >stolen", open_mode="append", **{way: where})
+    keys: dict[str, Any] = {way: where}
+    job = submit(system, home, "sh", "-c", "cat >stolen", open_mode="append", **keys)
     seen = ended(system, job)
     assert seen["state"] == "PENDING", seen
     assert "cannot be opened" in seen["reason"]
@@ -230,8 +231,8 @@ def test_a_path_that_changes_between_accept_and_start(system: Site, home: Path, 
     place = home / "place"
     place.mkdir()
     os.chown(place, ANN, -1)
-    value = str(place) if what == "cwd" else str(place / "file")
-    job = submit(system, home, "sh", "-c", "cat; echo mine", hold=True, **{what: value})
+    keys: dict[str, Any] = {what: str(place) if what == "cwd" else str(place / "file")}
+    job = submit(system, home, "sh", "-c", "cat; echo mine", hold=True, **keys)
     place.rmdir()
     place.symlink_to(secret)
     of(system, ANN, "post", "/v1/commands", {"verb": "release", "jobs": [job]})
@@ -322,7 +323,7 @@ def test_commands_beside_a_job_are_the_owners(system: Site, home: Path, what: st
         "BASH_ENV": str(home / "env"),
         "ENV": str(home / "env"),
     }
-    command = {what: f"({says}) >said.tmp 2>/dev/null; mv said.tmp said"}
+    command: dict[str, Any] = {what: f"({says}) >said.tmp 2>/dev/null; mv said.tmp said"}
     job = submit(system, home, "sleep", "600", environment=environment, **command)
     keeper = runs(system, job)["pid"]
     found = Path(f"/proc/{keeper}/environ").read_bytes()
@@ -435,7 +436,7 @@ def test_what_runs_away_is_killed(system: Site, home: Path, name: str, keeper_di
         system.until(lambda: not RunDirectory(system.state, (job, 1)).path.exists(), "the next incarnation")
     of(system, ANN, "post", "/v1/commands", {"verb": "cancel", "jobs": [job]})
     ended(system, job)
-    system.until(lambda: not sleepers(), f"the end of {[(pid, proc.look(pid).name) for pid in sleepers()]}")
+    system.until(lambda: not sleepers(), f"the end of {sleepers()}")
 
 
 def runs_in_cgroup(system: Site) -> bool:
