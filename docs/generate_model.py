@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "Node",
             "Partition",
         ),
-        *("Qos", "OverSubscribe", "ModeSetting", "Attempt", "Cover"),
+        *("Qos", "OverSubscribe", "ModeSetting", "Attempt", "Cover", "Book", "Roll", "Witness"),
     ),
     "What a hook returns": (
         *(
@@ -50,7 +50,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         ),
         *("Window", "NodeSets", "Overdue", "Grouping", "Finding"),
     ),
-    "What a plugin builds": (*("Selector", "Forecast", "Gang", "QueuedGang", "GangOrder"),),
+    "What a plugin builds": (
+        *("Selector", "AdoptingSelector", "DisplacingSelector", "Forecast"),
+        *("Gang", "QueuedGang", "TellingGang", "AdoptingGang", "GangOrder", "Stay"),
+    ),
     "Closed sets": (
         *(
             "PreemptMode",

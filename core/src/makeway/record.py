@@ -161,6 +161,7 @@ class Recorder:
             job, now, state=state, first_start=first_start, preempted=job.preemptions, number=metrics.jobs
         )
         metrics.jobs += 1
+        metrics.jobs_preempted += bool(job.preemptions)
         if metrics.first_submit is None:
             metrics.first_submit = now
         self.measures.entered(job, now)
@@ -244,8 +245,6 @@ class Recorder:
         if now > metrics.last_end:
             metrics.last_end = now
         metrics.ended += 1
-        if history.preempted:
-            metrics.jobs_preempted += 1
         run = history.worked
         whole = asked = needed(job, run)
         metrics.core_seconds_asked += asked * job.spec.cpus
@@ -364,7 +363,9 @@ class Recorder:
         now: Seconds,
     ) -> None:
         """A job has to make way."""
-        self.histories[victim.id].preempted += 1
+        history = self.histories[victim.id]
+        self.metrics.jobs_preempted += not history.preempted
+        history.preempted += 1
         self.metrics.preemptions += 1
         self.measures.preempted(mode)
         if victim.started_at is not None and now - victim.started_at < self._young and mode in _LOSES_WORK:

@@ -107,6 +107,7 @@ def played(
     gang: str | None = None,
     jobs: str | Sequence[JobSpec] = TWO,
     preempt: PreemptMode | None = None,
+    until: float | None = None,
     **plugins: Any,
 ) -> TableRun:
     shares = {"oversubscribe": "FORCE:1"}
@@ -123,7 +124,7 @@ def played(
     }
     if gang is not None:
         config["gang"] = gang
-    return replay_table(jobs, cluster=one_node(cpus=4), config=config, plugins=given)
+    return replay_table(jobs, cluster=one_node(cpus=4), config=config, plugins=given, until=until)
 
 
 SLICED = "gang/timeslice"
@@ -293,3 +294,11 @@ def test_only_some_signals_end_a_simulated_job(column: str, signal: str, ends: f
     notice = (Signal(name=signal, steps_only=False),)
     run = played("cancel", Planned(CANCEL, notice=notice, grace_time=20.0), jobs=low)
     assert run.history("low").ended_at == ends
+
+
+def test_a_job_that_has_not_ended_counts_as_preempted() -> None:
+    """One preemption is one of one job, whether or not that job ends within the replay."""
+    for until in (40.0, None):
+        run = played("requeue", None, until=until)
+        metrics = run.run.recorder.metrics
+        assert (metrics.preemptions, metrics.jobs_preempted) == (1, 1)

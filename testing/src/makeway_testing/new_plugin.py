@@ -21,6 +21,7 @@ from makeway.errors import ConfigError, PluginError, Problem
 if TYPE_CHECKING:
     import jinja2
 
+HOW_TO_GET = "pip install 'makeway[author]', or pip install './testing[author]' in a clone of makeway,"
 TEMPLATES = "templates/plugin"
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 60
@@ -51,6 +52,10 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "preempt": Kind(
         summary="Lets jobs displace jobs of lower priority tiers, the youngest first", needs=(_LINEAR,)
+    ),
+    "action": Kind(
+        summary="Signals jobs some time before they have to make way",
+        needs=(_LINEAR, _PARTITION_PRIO),
     ),
     "select": Kind(summary="Gives jobs whole nodes, the largest first"),
     "gang": Kind(summary="Lets jobs on the same cores take turns, round robin", needs=(_LINEAR,)),
@@ -243,8 +248,7 @@ def _environment() -> jinja2.Environment:
         import jinja2
     except ImportError:
         raise PluginError(
-            "new-plugin fills in templates with Jinja2, which is not installed; "
-            "pip install 'makeway[author]' brings it"
+            f"new-plugin fills in templates with Jinja2, which is not installed; {HOW_TO_GET} brings it"
         ) from None
     return jinja2.Environment(
         loader=jinja2.PackageLoader("makeway_testing", TEMPLATES),

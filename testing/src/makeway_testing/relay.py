@@ -128,7 +128,12 @@ class Relay:
     def _compare(self, now: Seconds, who: str, wanted: Any, found: Any) -> None:
         if wanted != found:
             shown = "\n".join(f"  {line}" for line in itertools.islice(_differences(wanted, found), 5))
-            raise InvariantError(f"at {now:g} s, step {self._steps}, {who}:\n{shown}")
+            hint = (
+                ""
+                if "memory" not in shown
+                else "\n  memory is what hand_over returns: after take_over it has to be the same"
+            )
+            raise InvariantError(f"at {now:g} s, step {self._steps}, {who}:\n{shown}{hint}")
 
 
 def _differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:

@@ -16,7 +16,7 @@ import attrs
 from hypothesis import strategies as st
 
 from makeway import vendors
-from makeway.config import PRIORITIES, Config
+from makeway.config import PRIORITIES, Config, NodeTable
 from makeway.model import Exclusive, JobSpec
 from makeway_testing import builders
 from makeway_testing.builders import Machine
@@ -377,6 +377,44 @@ def contended(
             )
         )
     return Scenario(machine=base.machine, settings=chosen, specs=tuple(specs))
+
+
+@st.composite
+def waves(draw: st.DrawFn, policies: Sequence[tuple[str, str]], *, with_qos: bool = False) -> Scenario:
+    """Draw urgent jobs that come one after the other and displace long ones each time, seconds or hours apart.
+
+    Whoever decides by what he did before has to remember it here.
+    """
+    policy, mode = draw(st.sampled_from(policies))
+    size = draw(st.integers(1, 3))
+    unit = draw(st.sampled_from((1.0, 10.0, 100.0, 1000.0)))
+    shares = {"oversubscribe": "FORCE:1"} if "gang" in mode else {}
+    settings: dict[str, Any] = {
+        "partitions": {"a": {"priority_tier": 1, **shares}, "b": {"priority_tier": 2, **shares}},
+        "preempt": policy,
+        "preempt_mode": mode,
+    }
+    if with_qos:
+        settings["qos"] = {"low": {}, "high": {"priority": 9, "preempt": "low"}}
+    users = st.sampled_from(("ann", "bob"))
+    longs = [(0.0, 200.0 * unit, "a", "low") for _ in range(size)]
+    at, shorts = 0.0, []
+    for _ in range(draw(st.integers(4, 7))):
+        at += unit * draw(st.integers(2, 9))
+        shorts.append((at, unit * draw(st.integers(1, 4)), "b", "high"))
+    specs = [
+        JobSpec(
+            id=f"j{number}",
+            user=draw(users),
+            partitions=(partition,),
+            qos=qos if with_qos else None,
+            submit_at=submit,
+            run_time=run,
+        )
+        for number, (submit, run, partition, qos) in enumerate([*longs, *shorts], 1)
+    ]
+    machine = tuple(NodeTable(name=f"n{number}", cpus=1) for number in range(1, size + 1))
+    return Scenario(machine=machine, settings=settings, specs=tuple(specs), until=100.0 * unit)
 
 
 @st.composite

@@ -15,7 +15,7 @@ import attrs
 
 from makeway import hookspecs
 from makeway.hookspecs import hookimpl
-from makeway.model import Allocation, ClusterView, Job, Placement
+from makeway.model import Allocation, Candidates, ClusterView, Job, Placement
 from makeway_testing.failures import BreachError
 
 Watcher = Callable[["Call"], None]
@@ -108,6 +108,9 @@ def plain(value: Any) -> Any:
         return ("allocation", value.node_indices, value.cpus, value.cores, value.memory_mb)
     if isinstance(value, Placement):
         return (plain(value.allocation), value.overlays)
+    if isinstance(value, Candidates):
+        fields = {field.name: getattr(value, field.name) for field in attrs.fields(Candidates)}
+        return {name: plain(each) for name, each in (fields | {"allowed_after": _allowed(value)}).items()}
     if isinstance(value, Mapping):
         keyed = [(_key(key), each) for key, each in value.items()]
         return {key: plain(each) for key, each in sorted(keyed, key=lambda pair: str(pair[0]))}
@@ -118,6 +121,14 @@ def plain(value: Any) -> Any:
     if attrs.has(type(value)):
         return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
     return getattr(value, "value", value)
+
+
+def _allowed(candidates: Candidates) -> list[tuple[bool, bool]] | None:
+    """Return what a condition says of each candidate, taken first and after those before it."""
+    allowed, jobs = candidates.allowed_after, tuple(candidates.jobs)
+    if not callable(allowed):
+        return None
+    return [(bool(allowed(job, ())), bool(allowed(job, jobs[:at]))) for at, job in enumerate(jobs)]
 
 
 def _key(key: Any) -> Any:

@@ -39,6 +39,8 @@ class AdoptingGang(Gang, Protocol):
     """An arbiter that remembers more than the jobs show: whose turn is next, who waits for whom.
 
     An arbiter without these methods is told of the starts in order, those that run before those that are suspended.
+    The one that takes over has to hand over the same again, and to say the same `next_tick`. It is asked for that
+    before orders of the step are carried out.
     """
 
     def hand_over(self) -> Mapping[str, Any]:

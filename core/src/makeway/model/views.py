@@ -18,7 +18,12 @@ B = TypeVar("B", bound="Book")
 
 
 class Book(Protocol):
-    """Counts what jobs hold or have used, at a cost that does not grow with the number of jobs (`ClusterView.book`)."""
+    """Counts what jobs hold or have used, at a cost that does not grow with the number of jobs (`ClusterView.book`).
+
+    In `left`, ``job.preempt_at`` tells a preemption from an end: it is None if the job ends by itself, by its time
+    limit or by a person. A suspension is no leaving; a `Witness` hears of it. Where another engine goes on, books
+    are made anew: what the jobs do not show has to be handed over (`makeway_hand_over`, `makeway_take_over`).
+    """
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Count a job that has been given its nodes; one that ran before the book was made has an earlier start."""

@@ -226,6 +226,7 @@ class Transitions(Moves):
         if not self.ledger.rule("gang_skips_grace"):
             self.making_way.tell_one(job, order.because_of, order.mode)
             return
+        self.ledger.tell_to_leave(job)
         if order.mode is PreemptMode.CHECKPOINT:
             self._displaced(order, PreemptMode.CHECKPOINT)
             self.checkpoint(job)

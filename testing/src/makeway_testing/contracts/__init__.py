@@ -14,6 +14,7 @@ pytest then collects one test per rule. It needs Hypothesis (``pip install 'make
 contract               for
 ====================== ====================================================================
 PreemptPolicyContract  who may be displaced: plugins named under ``policy.preempt``
+ActionContract         how victims make way (``makeway_preempt_action``): ``policy.plugins``
 SelectContract         nodes and cores: ``policy.select``
 GangContract           turns on shared resources: ``policy.gang``
 PriorityContract       who is tried first: ``policy.priority``
@@ -28,6 +29,7 @@ RunnerContract         worlds by the old contract (``makeway_runners``, DEPRECAT
 
 from __future__ import annotations
 
+from makeway_testing.contracts.action import ActionContract
 from makeway_testing.contracts.base import Contract
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.contracts.gang import GangContract
@@ -42,6 +44,7 @@ from makeway_testing.contracts.world import WorldContract
 from makeway_testing.failures import BreachError, Broken, ContractError
 
 __all__ = [
+    "ActionContract",
     "BreachError",
     "Broken",
     "ConfigReaderContract",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hypothesis
+from hypothesis.strategies import SearchStrategy
 
 from makeway.errors import ConfigError, InvariantError, PolicyError, RunnerError
 from makeway.registry.finding import OWN
@@ -119,6 +120,13 @@ class DecisionContract(Contract):
                 raise BreachError(str(error)) from None
 
         self.hold(rule)
+        remembering = self.remembering()
+        if remembering is not None:
+            self.hold(rule, remembering.map(self._with_plugin))
+
+    def remembering(self) -> SearchStrategy[Scenario] | None:
+        """Draw what makes a plugin decide by what it did before; None: `scenarios` does so already."""
+        return None
 
     def test_set_order_changes_nothing(self) -> None:
         """The order in which sets and hashes are walked changes nothing."""

@@ -15,7 +15,7 @@ from makeway_testing.contracts.base import PatientChecker
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.contracts.needless import needless
 from makeway_testing.invariants import InvariantChecker
-from makeway_testing.strategies import Scenario, contended
+from makeway_testing.strategies import Scenario, contended, waves
 from makeway_testing.watching import Call, plain, short
 
 _HOOK = "makeway_preempt_candidates"
@@ -48,6 +48,10 @@ class PreemptPolicyContract(DecisionContract):
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw one to five nodes, one to three partitions of several tiers, and up to eight jobs."""
         return contended([(self.plugin, mode) for mode in self.modes], with_qos=self.by_qos)
+
+    def remembering(self) -> SearchStrategy[Scenario]:
+        """Draw urgent jobs that come one after the other."""
+        return waves([(self.plugin, mode) for mode in self.modes], with_qos=self.by_qos)
 
     # ---------------------------------------------------------------------------- candidates
     def test_candidates_or_none(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from makeway.model import Protection
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.policies import lower_tiers
-from makeway_testing.strategies import Scenario, contended
+from makeway_testing.strategies import Scenario, contended, waves
 from makeway_testing.watching import Call, plain, short
 
 _HOOK = "makeway_protect"
@@ -32,6 +32,10 @@ class ProtectContract(DecisionContract):
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw small clusters, several tiers, and up to eight jobs."""
         return contended([(self.preempt, mode) for mode in self.modes])
+
+    def remembering(self) -> SearchStrategy[Scenario]:
+        """Draw urgent jobs that come one after the other."""
+        return waves([(self.preempt, mode) for mode in self.modes])
 
     def test_reasons_by_job_id(self) -> None:
         """The answer maps job ids to reasons; None or an empty one protects nobody."""

@@ -24,6 +24,10 @@ def names(group: str) -> list[str]:
     return sorted({point.name for point in metadata.entry_points(group=group)})
 
 
+_IN_A_CLONE = {"makeway-testing": "pip install './testing[author]'"}
+"""Package that README does not install -> how it is had beside README's packages."""
+
+
 def package_of(group: str, name: str) -> str | None:
     """Return the package of this project that brings something, installed or not; None: none does."""
     return catalogue.bringer(group.rpartition(".")[2], name)
@@ -39,7 +43,8 @@ def load(group: str, name: str) -> Any:
     points = {point.value: point for point in metadata.entry_points(group=group, name=name)}
     if not points:
         package = package_of(group, name) or f"makeway-{name}"
-        raise PluginError(f"{name!r} needs the package {package}: pip install {package}")
+        clone = f"; in a clone of makeway, {_IN_A_CLONE[package]}" if package in _IN_A_CLONE else ""
+        raise PluginError(f"{name!r} needs the package {package}: pip install {package}{clone}")
     if len(points) > 1:
         raise PluginError(
             f"several distributions offer {name!r} ({', '.join(sorted(points))}); uninstall one"
