@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from makeway_local_world.commands import client
 
 Site = Any
 ANN = 65534
@@ -176,3 +179,14 @@ def test_the_id_of_an_array_names_all_its_tasks(up: Site) -> None:
     up.ok("cancel", array)
     assert up.run("wait", array).exit_code != 0
     assert {row["state"] for row in up.ended()} == {"CANCELLED"}
+
+
+def test_users_ask_for_the_daemon_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it has one that is down, a second daemon of a user's own would share nothing with it."""
+    for name in ("MAKEWAY_SOCKET", "MAKEWAY_STATE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: ANN)
+    for there, says in ((tmp_path, "ask an administrator"), (tmp_path / "nowhere", "start one: makeway up")):
+        monkeypatch.setattr(client, "SYSTEM_STATE", there)
+        monkeypatch.setattr(client, "SYSTEM_SOCKET", tmp_path / "not-there" / "socket")
+        assert says in str(client.absent(tmp_path / "socket", None))

@@ -25,7 +25,17 @@ import click
 
 from makeway.errors import MakewayError
 from makeway_local_world.commands import terminal
-from makeway_local_world.places import SOCKET, STATE, PlaceError, candidates, check_owned, peer, short
+from makeway_local_world.places import (
+    SOCKET,
+    STATE,
+    SYSTEM_SOCKET,
+    SYSTEM_STATE,
+    PlaceError,
+    candidates,
+    check_owned,
+    peer,
+    short,
+)
 
 REFUSED, USAGE, ABSENT = 1, 2, 3
 TOO_MANY = 429
@@ -201,6 +211,9 @@ def absent(path: Path, error: BaseException | None) -> Absent:
     if isinstance(error, TimeoutError):
         return Absent(f"the daemon at {path} does not answer")
     named = next((f" ({name}={os.environ[name]})" for name in (SOCKET, STATE) if os.environ.get(name)), "")
+    if not named and os.geteuid() and any(each.is_dir() for each in (SYSTEM_STATE, SYSTEM_SOCKET.parent)):
+        ask = "ask an administrator to start it (makeway up --system)"
+        return Absent(f"the daemon of this machine, {SYSTEM_SOCKET}, does not run; {ask}")
     return Absent(f"no daemon runs at {path}{named}; start one: makeway up")
 
 

@@ -119,7 +119,7 @@ function tell(lines) {
 
 // -------------------------------------------------------------------------------- what happens
 function sentence(line) {
-  const at = new Date((line.at + state.zero) * 1000).toLocaleTimeString();
+  const at = new Date((line.at + state.zero) * 1000).toLocaleTimeString("en-GB");
   if (line.kind === "preempt") return `${at} job ${line.job} makes way for ${line.preemptor || "nobody in particular"}: ${line.mode}`;
   if (line.kind === "state") return `${at} job ${line.job}: ${line.state.toLowerCase()}`;
   if (line.kind === "rejected" || line.kind === "refused") return `${at} job ${line.job}: refused: ${line.reason}`;
