@@ -31,6 +31,7 @@ from makeway_app.cli.group import INTERRUPTED, UNUSABLE
 from makeway_app.cli.inputs import Loaded, check_plugins, refusals, with_actions
 from makeway_app.cli.listing import in_short
 from makeway_app.cli.loose import load_files
+from makeway_app.cli.nearer import overruled
 from makeway_app.cli.meter import Board
 from makeway_app.cli.options import Duration, status_instants, status_options, workload_options
 from makeway_app.cli.outputs import STDOUT, Output, check_names
@@ -207,7 +208,9 @@ def replay(
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
     more = filter(None, (in_short(loaded.unmodelled, config.name),))
-    note("warning", (*loaded.warnings, *more, *odd, *old))
+    asked_for = (*(("--set", text) for text in asked.changes), *(("--compare", text) for text in compared))
+    vain = (told for option, text in asked_for for told in overruled(base, option, text))
+    note("warning", (*loaded.warnings, *more, *odd, *old, *vain))
     write = page_writer() if report_file is not None else None
     if by_job and not compared:
         raise ConfigError(
