@@ -32,6 +32,8 @@ from makeway_local_world.requests import Request, Who, specs, submission_of
 from makeway_local_world.submission import Submission
 
 _ENDS = frozenset(state.value for state in JobState if state.ended)
+ROW = 2000
+"""Bytes that a job takes in the journal, but for what it waits for."""
 BLOCK = 100
 """Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
 _COUNTER = "next-id"
@@ -189,7 +191,7 @@ class Intake:
         stored = submission_of(request, who, made[0], requeueable)
         stored = attrs.evolve(stored, job_id=job_id, tasks=tasks)
         names = tuple(spec.id for spec in made)
-        size = len(submission.encoded(stored)) + len(made) * len(repr(made[0]))
+        size = _size(request, len(made))
         if not free:
             self._check_share(who.user, len(made), size)
         self._tally.enter(who.user, names, size)
@@ -238,6 +240,17 @@ class Intake:
         """Take nothing any more."""
         self._numbers.close()
         self._disk.shutdown()
+
+
+def _size(request: Request, tasks: int) -> int:
+    """Return about how many bytes a submission takes on disk: what is run once, what is waited for with each task."""
+    run = [
+        *request.command,
+        *(text for item in request.environment.items() for text in item),
+        request.script or "",
+    ]
+    each = ROW + len(request.dependency or "") + len(request.features)
+    return sum(map(len, run)) + tasks * each
 
 
 def _renamed(spec: JobSpec, job_id: str) -> JobSpec:
