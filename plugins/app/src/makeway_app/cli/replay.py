@@ -31,8 +31,8 @@ from makeway_app.cli.group import INTERRUPTED, UNUSABLE
 from makeway_app.cli.inputs import Loaded, check_plugins, refusals, with_actions
 from makeway_app.cli.listing import in_short
 from makeway_app.cli.loose import load_files
-from makeway_app.cli.nearer import overruled
 from makeway_app.cli.meter import Board
+from makeway_app.cli.nearer import overruled
 from makeway_app.cli.options import Duration, status_instants, status_options, workload_options
 from makeway_app.cli.outputs import STDOUT, Output, check_names
 from makeway_app.cli.processes import cores, side_by_side
