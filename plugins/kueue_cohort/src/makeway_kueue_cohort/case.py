@@ -88,7 +88,7 @@ def _queue(data: Data) -> Queue:
         groups=_groups(data["quotas"]),
         preemption=Preemption(
             within_queue=Within(policies.get("within_queue", "Never")),
-            reclaim=Within(policies.get("reclaim", "Never")),
+            reclaim=Within(policies.get("reclaim") or "Never"),
             borrow=borrow.get("policy", "Never") == "LowerPriority",
             max_priority=borrow.get("max_priority"),
         ),

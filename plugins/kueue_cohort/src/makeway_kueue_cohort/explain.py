@@ -32,7 +32,7 @@ def _checks(job: Job, view: ClusterView) -> Iterator[Check]:
         return
     yield Check(code="Q1", verdict="pass", question=question, found=name)
     plan, node = turns.plan(asking), asking.workload.queue
-    question = "Does any flavor have enough for it, were nothing used?"
+    question = "Is there a flavor that it fits in, or may preempt in?"
     if plan.grade.mode is Mode.NO_FIT:
         yield Check(code="Q2", verdict="fail", question=question, found=plan.missing)
         return

@@ -13,7 +13,7 @@ from makeway_kueue_cohort.books import Books, Node
 from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
-from makeway_kueue_cohort.site import Fungibility, Group, Pair
+from makeway_kueue_cohort.site import Fungibility, Group, Pair, Sharing, Within
 
 
 class Mode(enum.IntEnum):
@@ -78,6 +78,34 @@ def height_that_fits(queue: Node, pair: Pair, asked: int) -> int:
     return node.height
 
 
+def may_preempt(queue: Node, pair: Pair, asked: int, *, fair: bool) -> bool:
+    """Whether victims are sought at all for a request that does not fit (7.3).
+
+    It fits the nominal quota of its queue, or that of a subtree below the root; else the queue may preempt while it
+    borrows.
+    """
+    assert queue.queue is not None
+    policy = queue.queue.preemption
+    if asked <= queue.nominal(pair) or policy.borrow or (fair and policy.reclaim is not Within.NEVER):
+        return True
+    node = queue
+    while node.parent is not None:
+        if not node.borrows(pair, asked):
+            return True
+        asked -= node.free_here(pair)
+        node = node.parent
+    return False
+
+
+def too_much(queue: Node, pair: Pair, asked: int) -> str:
+    """Say why nobody makes way for a request."""
+    flavor, resource = pair
+    return (
+        f"{resource} of flavor {flavor}: {asked / 1000:g} wanted, {max(0, queue.available(pair)) / 1000:g} left; "
+        f"{queue.name} has {queue.nominal(pair) / 1000:g} of its own, and may not preempt while it borrows"
+    )
+
+
 def assign(
     head: Workload,
     pod_sets: Sequence[PodSet],
@@ -102,6 +130,8 @@ def assign_single(
     """
     amount = asking.uses[pair]
     grade, victims = _graded(asking, pair, amount, admitted, books)
+    if grade.mode is Mode.NO_FIT:
+        return Assignment({}, grade, missing=too_much(asking.queue, pair, amount))
     short = () if grade.mode is Mode.FIT else (pair,)
     return Assignment(asking.uses, grade, short, {(pod_set.name, pair[1]): pair[0]}, "", victims)
 
@@ -116,6 +146,8 @@ def _graded(
     height = height_that_fits(asking.queue, pair, amount)
     if amount <= max(0, asking.queue.available(pair)):
         return Grade(Mode.FIT, height), None
+    if not may_preempt(asking.queue, pair, amount, fair=books.site.sharing is Sharing.FAIR):
+        return Grade(Mode.NO_FIT, height), ()
     victims = decide.victims(asking, (pair,), admitted, books)
     if not victims:
         return Grade(Mode.NO_CANDIDATES, height), ()
@@ -141,6 +173,8 @@ class _Assigner:
         self.short: list[Pair] = []
         self.chosen: dict[tuple[str, str], str] = {}
         self._searched: dict[tuple[Pair, int], tuple[Victim, ...]] = {}
+        self._too_much = ""
+        """Why nobody makes way in the first flavor that could hold it."""
 
     def over(self, pod_sets: Sequence[PodSet]) -> Assignment:
         """Assign all of them; the worst pod set says how well it goes."""
@@ -158,7 +192,8 @@ class _Assigner:
                 grade = self._group(pod_set.name, group, wanted)
                 if grade.mode is Mode.NO_FIT:
                     what = ", ".join(sorted(wanted))
-                    return self._result(grade, f"no flavor of {self.queue.name} has enough {what}")
+                    short = f"no flavor of {self.queue.name} has enough {what}"
+                    return self._result(grade, self._too_much or short)
                 worst = Grade(min(worst.mode, grade.mode), max(worst.height, grade.height))
         return self._result(worst)
 
@@ -203,7 +238,9 @@ class _Assigner:
             return Grade(Mode.NO_FIT)
         asking = attrs.evolve(self.head, uses={pair: amount})
         grade, victims = _graded(asking, pair, amount, self.admitted, self.books)
-        if victims is not None:
+        if grade.mode is Mode.NO_FIT:
+            self._too_much = self._too_much or too_much(self.queue, pair, amount)
+        elif victims is not None:
             self._searched[pair, amount] = victims
         return grade
 

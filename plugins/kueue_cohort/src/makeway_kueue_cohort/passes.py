@@ -15,6 +15,9 @@ from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.site import Amounts, Pair, Sharing, Within
 
+Standing = tuple[bool, Share]
+"""Whether a node borrows of what is asked, and its share."""
+
 
 @attrs.frozen(eq=False)
 class Head:
@@ -244,14 +247,14 @@ def rank_in_flat(flat: Flat, workload: Workload, uses: Amounts) -> tuple[bool, i
 
 def _winner(root: Node, rivals: Sequence[Entry]) -> Entry:
     """Return who comes out on top: in each cohort the best of its children goes on."""
-    shares = {id(entry): _shares(entry) for entry in rivals}
+    shares = {id(entry): _standing(entry) for entry in rivals}
     won = _best(root, {id(entry.queue): entry for entry in rivals}, shares)
     assert won is not None
     return won
 
 
 def _best(
-    node: Node, of_queue: Mapping[int, Entry], shares: Mapping[int, Mapping[int, Share]]
+    node: Node, of_queue: Mapping[int, Entry], shares: Mapping[int, Mapping[int, Standing]]
 ) -> Entry | None:
     """Return the winner below a node; None: nobody there takes part."""
     if node.queue is not None:
@@ -264,20 +267,21 @@ def _best(
     return min(found, key=lambda each: _rank(each[1], shares[id(each[1])][id(each[0])]))[1]
 
 
-def _rank(entry: Entry, share: Share) -> tuple[bool, Share, tuple[float, float, str]]:
-    borrows = any(entry.queue.borrows(pair, amount) for pair, amount in entry.assignment.uses.items())
-    return borrows, share, _urgency(entry)
+def _rank(entry: Entry, standing: Standing) -> tuple[bool, Share, tuple[float, float, str]]:
+    return *standing, _urgency(entry)
 
 
-def _shares(entry: Entry) -> dict[int, Share]:
-    """Return node -> its share with the entry's request, from the queue up to the root."""
-    top = entry.queue.parent
-    if len(entry.assignment.uses) == 1 and top is not None and top.parent is None:
-        pair, amount = next(iter(entry.assignment.uses.items()))
-        return {id(entry.queue): entry.queue.share_with(pair, amount)}
-    for pair, amount in entry.assignment.uses.items():
+def _standing(entry: Entry) -> dict[int, Standing]:
+    """Return node -> its standing with the request, from the queue up to the root."""
+    top, uses = entry.queue.parent, entry.assignment.uses
+    if len(uses) == 1 and top is not None and top.parent is None:
+        pair, amount = next(iter(uses.items()))
+        return {id(entry.queue): (entry.queue.borrows(pair, amount), entry.queue.share_with(pair, amount))}
+    for pair, amount in uses.items():
         entry.queue.change(pair, amount)
-    found = {id(node): node.share() for node in [entry.queue, *entry.queue.above()]}
-    for pair, amount in entry.assignment.uses.items():
+    found = {
+        id(node): (any(map(node.borrows, uses)), node.share()) for node in [entry.queue, *entry.queue.above()]
+    }
+    for pair, amount in uses.items():
         entry.queue.change(pair, -amount)
     return found

@@ -23,7 +23,12 @@ def queue_of(job: Job, settings: Settings) -> str:
 
 
 def priority_of(job: Job) -> int:
-    """Return the priority given with the job, or that of its QOS, which stands for a WorkloadPriorityClass."""
+    """Return the priority given with the job, or that of its QOS, which stands for a WorkloadPriorityClass.
+
+    A priority of 0 is given in ``attributes``, as `JobSpec.priority` 0 holds a job.
+    """
+    if job.spec.attributes.get("priority") == 0:
+        return 0
     if job.spec.priority is not None:
         return job.spec.priority
     return job.qos.priority if job.qos is not None else 0

@@ -66,6 +66,8 @@ class Rounds:
         self._now = -1
         self.tried: set[str] = set()
         """Who has been a head; nobody is twice."""
+        self.first: dict[str, Asking] = {}
+        """Queue -> who stays its head, since victims have left for it (7.1)."""
         self.all_steady = all(place.steady for place in self._places)
         self.any_calm = any(place.calm for place in self._places)
 
@@ -112,6 +114,16 @@ class Rounds:
                 found.append(place.head)
                 place.known = False
         return found
+
+    def strict(self, busy: Collection[str]) -> Iterator[Asking]:
+        """Yield the heads of strict queues that were tried in vain; each pass of Kueue tries them again (7.1)."""
+        for place in self._places:
+            queue = place.waiting
+            if not queue.strict or queue.node.name in busy or not queue.kinds or place.head is not None:
+                continue
+            head = next((asking for asking in self._yard.order(queue) if self._yard.waits(asking)), None)
+            if head is not None and not (place.steady and self._yard.lacks(head)):
+                yield head
 
     def silent(self) -> Iterator[Asking]:
         """Yield the silent heads of the present pass."""
@@ -164,6 +176,10 @@ class Rounds:
         queue, yard = place.waiting, self._yard
         freed = yard.freed_for(queue)
         place.since, place.freed, place.stamp, place.known = now, freed, yard.stamp, True
+        first = self.first.get(queue.node.name)
+        if first is not None and first.job.id not in self.tried and yard.waits(first):
+            place.head = first
+            return
         if queue.least is not None:
             if queue.seen == freed:
                 return

@@ -12,12 +12,21 @@ import attrs
 
 from makeway.model import Blocked, Candidates, ClusterView, Job, JobState, PreemptMode
 from makeway_kueue_cohort.books import Node, fits
-from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign, assign_single, height_that_fits
+from makeway_kueue_cohort.flavors import (
+    Assignment,
+    Grade,
+    Mode,
+    assign,
+    assign_single,
+    height_that_fits,
+    may_preempt,
+    too_much,
+)
 from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.rounds import Rounds
 from makeway_kueue_cohort.seats import Seat, Seats
-from makeway_kueue_cohort.site import Amounts, Within
+from makeway_kueue_cohort.site import Amounts, Sharing, Within
 from makeway_kueue_cohort.waiting import Asking
 from makeway_kueue_cohort.yard import REASON, Yard, yard_of
 
@@ -46,6 +55,8 @@ class Turns:
         """Those nominated, with the version of the books at which they were."""
         self._left: Iterator[Entry] = iter(())
         self._current: Asking | None = None
+        self._again: set[str] = set()
+        """Heads of strict queues that were tried in vain before, and are nominated anew."""
         self._held: list[tuple[Node, Amounts]] = []
         self._vain: dict[str, Entry] = {}
         """What nominating those came to who lacked quota at a glance."""
@@ -60,6 +71,9 @@ class Turns:
         del view
         self._vain.pop(job.id, None)
         self._drop(job.id)
+        asking = self.yard.asking(job)
+        if asking is not None and self._rounds.first.get(asking.workload.queue.name) is asking:
+            del self._rounds.first[asking.workload.queue.name]
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """Forget a job."""
@@ -97,6 +111,9 @@ class Turns:
         while True:
             for entry in self._left:
                 asking, _, _ = self._cycle[entry.head.workload.name]
+                if asking.job.id in self._again and not entry.helps:
+                    self._waits_on(asking, entry, roomless=False)
+                    continue
                 self._rounds.tried.add(asking.job.id)
                 if asking.job.reason == REASON and self.yard.lacks(asking):
                     self._waits_on(asking, entry, roomless=False)
@@ -116,6 +133,9 @@ class Turns:
             waits = claim.job.state is JobState.PENDING
             if not waits or not any(name in self.yard.jobs for name in claim.victims):
                 self._drop(job_id)
+                asking = self.yard.asking(claim.job)
+                if waits and asking is not None:
+                    self._rounds.first[claim.node.name] = asking
 
     def _release(self) -> None:
         """Give back what was kept during a pass of Kueue."""
@@ -135,6 +155,9 @@ class Turns:
         if job.state is not JobState.PENDING:
             return
         entry = self._cycle[job.id][1]
+        name = asking.workload.queue.name
+        if self._rounds.first.get(name) is asking:
+            del self._rounds.first[name]
         victims = self._asked.pop(job.id, ())
         if victims:
             self.keep(job, entry.assignment.uses, victims)
@@ -172,7 +195,14 @@ class Turns:
             version = yard.version
             self._left = iter(Seats(seats, yard, self._rounds, lambda asking: self._speaks(asking, version)))
             return bool(heads)
-        found = [self._entry(asking) for asking in heads]
+        again = [self._entry(asking) for asking in self._rounds.strict(busy)]
+        self._again = {entry.head.workload.name for entry in again}
+        helped = [
+            entry for entry in again if entry.helps and entry.head.workload.name not in self._rounds.tried
+        ]
+        if not heads and not helped:
+            return False
+        found = [self._entry(asking) for asking in heads] + (again if heads else helped)
         if len(found) > 1 or (found and found[0].victims):  # else nothing is given back in this pass
             found += [self._entry(asking) for asking in self._rounds.silent()]
         self._left = in_order(found, yard.books)
@@ -202,10 +232,16 @@ class Turns:
         """Return what nominating a job comes to of which a glance tells that it lacks quota."""
         assert asking.single is not None
         node, (pair, amount) = asking.workload.queue, asking.single
-        grade = Grade(Mode.NO_CANDIDATES, height_that_fits(node, pair, amount))
+        fair = self.yard.books.site.sharing is Sharing.FAIR
+        seeks = may_preempt(node, pair, amount, fair=fair)
+        grade = Grade(Mode.NO_CANDIDATES if seeks else Mode.NO_FIT, height_that_fits(node, pair, amount))
         before = self._vain.get(asking.job.id)
         if before is not None and before.assignment.grade == grade:
             return before
+        if not seeks:
+            none = Assignment({}, grade, missing=too_much(node, pair, amount), victims=())
+            found = self._vain[asking.job.id] = Entry(Head(asking.workload, asking.pod_sets), none, ())
+            return found
         chosen = {(asking.pod_sets[0].name, pair[1]): pair[0]}
         plan = Assignment({pair: amount}, grade, (pair,), chosen, victims=())
         found = self._vain[asking.job.id] = Entry(Head(asking.workload, asking.pod_sets), plan, ())

@@ -38,8 +38,8 @@ def documents(text: str, source: str, first_line: int = 0) -> Iterator[Table]:
         reason = getattr(error, "problem", None) or str(error).split("\n")[0]
         raise ConfigError(source, [Problem(where, f"not valid YAML: {reason}")]) from None
     for node in nodes:
-        if node is None:
-            continue
+        if node is None or (node.tag == "tag:yaml.org,2002:null" and not node.value):
+            continue  # nothing, or comments alone
         measure(node, source, _inside, f"{source}:{node.start_mark.line + 1 + first_line}")
         found = _plain(node, first_line, source)
         if not isinstance(found, Table):

@@ -97,6 +97,7 @@ def _job(row: Mapping[str, str | None], number: int, file: str, line: int) -> tu
         for name, amount in given.items()
         if name not in _KNOWN and amount and quantity(amount)
     }
+    priority = _whole(given, "priority", 0) if given.get("priority") else None
     job = JobSpec(
         id=given.get("name") or str(number),
         name=given.get("name", ""),
@@ -111,7 +112,8 @@ def _job(row: Mapping[str, str | None], number: int, file: str, line: int) -> tu
         cpus_per_task=max(1, math.ceil(cpu)),
         memory_mb_per_node=math.ceil(memory * pods / _MB) or None,
         gres_total=pieces,
-        priority=_whole(given, "priority", 0) if given.get("priority") else None,
+        priority=priority or None,  # 0 would hold it
+        attributes={"priority": 0} if priority == 0 else {},
         source=f"{file}:{line}",
     )
     return job, cpu != math.ceil(cpu)
