@@ -16,7 +16,7 @@ from makeway.left_out import LeftOut as LeftOut
 from makeway.model import NOTHING, JobSpec, Seconds, Vocabulary
 
 if TYPE_CHECKING:
-    from makeway.config import Config
+    from makeway.config import Config, PartitionTable, QosTable
     from makeway.readers.api import Imported, WorkloadReader
 
 
@@ -249,6 +249,57 @@ class Accounts(Protocol):
         """
 
 
+@attrs.frozen
+class Term:
+    """What became of one part of a configuration when it was put into the words of another scheduler."""
+
+    said: str
+    """As the configuration has it."""
+    becomes: str = ""
+    """In the words of the policy in use; empty: it has no equal there."""
+    why: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Common:
+    """A configuration in the words that all schedulers share, and what decided in it who may displace whom."""
+
+    config: Config
+    """Partitions with tiers, QOS with lists of whom they preempt, modes of preemption."""
+    by_qos: bool
+    """Whether it is the lists of QOS that decide; else the tiers of partitions."""
+
+    def mode(self, table: PartitionTable | QosTable) -> str:
+        """Return how jobs of a partition or QOS make way: requeue, cancel, suspend, checkpoint or off."""
+        modes = table.preempt_mode or self.config.policy.preempt_mode
+        return next((mode.lower() for mode in modes if mode.lower() not in ("gang", "within")), "off")
+
+    def below(self, table: PartitionTable) -> list[PartitionTable]:
+        """Return the partitions of lower tiers whose jobs make way at all."""
+        return [
+            other
+            for other in self.config.partition
+            if other.priority_tier < table.priority_tier and self.mode(other) != "off"
+        ]
+
+    def above(self, table: PartitionTable) -> bool:
+        """Whether a partition has a higher tier."""
+        return any(other.priority_tier > table.priority_tier for other in self.config.partition)
+
+
+Translated = tuple["Config", Sequence[Term]]
+
+
+@attrs.frozen(kw_only=True)
+class Translator:
+    """Puts configurations into the words of a scheduler, for who swaps one policy for another's."""
+
+    into: Callable[[Common], Translated]
+    """Adds what this scheduler's policy reads; what has no equal is a `Term` without one."""
+    out_of: Callable[[Config], Translated]
+    """Adds what all share to a configuration in this scheduler's words, where that is not said yet."""
+
+
 @attrs.frozen(kw_only=True)
 class Dialect:
     """What a plugin knows of the files and words of a scheduler; all of it may be left out."""
@@ -263,3 +314,5 @@ class Dialect:
     """Readers of recordings of the real scheduler, for ``makeway verify``."""
     vocabulary: Vocabulary | None = None
     """Words for what is shown to people where a plugin with this dialect is in use."""
+    translator: Translator | None = None
+    """Puts configurations into this scheduler's words, and out of them."""

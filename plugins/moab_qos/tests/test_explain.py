@@ -131,7 +131,7 @@ def test_explain_speaks_moab(explain: Any) -> None:
     assert "Completed at" in text
     assert "partition" not in text
     waits = explain("H", {"L": {"submit": 0}, "H": {"qos": "high", "submit": 10}})
-    assert "10 s to 1,000 s: too few processors are available" in waits
+    assert "10 s to 1,000 s: too few resources are available" in waits
 
 
 def test_showq(explain: Any, tmp_path: Path) -> None:

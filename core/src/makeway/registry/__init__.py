@@ -15,6 +15,7 @@ border     what the parts of answers may be
 quicker    what spares asking: ranks of the queue, kinds of preemptors, answers by request
 people     rules about commands that people give
 worlds     the one world that a config names
+translating a configuration in the words of the policy that it names
 =========  ==========================================================================
 """
 
@@ -36,6 +37,7 @@ from makeway.registry.finding import (
 from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, scheduler_of, vendor_of
 from makeway.registry.policies import Policies
+from makeway.registry.translating import translated
 from makeway.registry.worlds import build_world, full_name, world_settings
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "runner_named",
     "scheduler_of",
     "tool",
+    "translated",
     "vendor_of",
     "world_settings",
 ]

@@ -16,6 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from makeway.foreign import Term
 from makeway.metrics import Metrics, median
 from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy
 from makeway.readers.api import Rejected, Workload
@@ -130,6 +131,18 @@ def table(*headings: str, left: int = 1) -> Table:
             Text(heading.replace("; ", ";\n")), justify="left" if at < left else "right", no_wrap=at >= left
         )
     return made
+
+
+def terms_table(terms: Sequence[Term], policy: str, label: str = "") -> Iterator[RenderableType]:
+    """Yield the table of what was put into the words of a policy; nothing if nothing was."""
+    if not terms:
+        return
+    made = table("as written", f"as {policy} reads it", "", left=3)
+    for term in terms:
+        made.add_row(term.said, term.becomes or "no equal", term.why)
+    run = f"{label}: " if label and label != "as configured" else ""
+    yield Text(f"{run}put into the words of {policy}")
+    yield made
 
 
 # ------------------------------------------------------------------------------- the summary

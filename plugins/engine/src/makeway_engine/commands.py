@@ -361,16 +361,19 @@ class Commands:
         odd = [word for word in words if word not in (IGNORE_LIMITS, IGNORE_RESERVATIONS)]
         if odd:
             raise Refused(f"got {odd[0]!r}; allowed: {IGNORE_LIMITS}, {IGNORE_RESERVATIONS}")
-        outcome = self._placer.try_start(
-            Question(
-                job,
-                job.partition,
-                self._ledger.all_nodes,
-                preempt=False,
-                limits=IGNORE_LIMITS not in words,
-                closes=IGNORE_RESERVATIONS not in words,
-            )
+        question = Question(
+            job,
+            job.partition,
+            self._ledger.all_nodes,
+            preempt=False,
+            limits=IGNORE_LIMITS not in words,
+            closes=IGNORE_RESERVATIONS not in words,
         )
+        marks = job.marks
+        if not question.closes:
+            put(job, marks=marks | {IGNORE_RESERVATIONS})  # for selectors, which may keep places for others
+        outcome = self._placer.try_start(question)
+        put(job, marks=marks)
         if outcome is not Outcome.STARTED:
             raise Refused(f"there is no room: {job.reason}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem, nearest
 from makeway_app.cli.asked import Asked
@@ -35,7 +36,9 @@ def explain(
     The exit status is 3 if the job's row cannot be used, or the job can never run here.
     """
     loaded, config = asked.load(), asked.config
-    configured = with_actions(asked.changed(loaded.config), asked.actions)
+    configured, _ = registry.translated(
+        with_actions(asked.changed(loaded.config), asked.actions), loaded.config.policy.preempt
+    )
     loose = load_files(asked.plugin_files)
     check_plugins(configured, str(config), loose, loaded.places)
     request = Request(

@@ -58,6 +58,7 @@ from makeway_kueue_cohort.reader import ManifestReader
 from makeway_kueue_cohort.reader.jobs import KueueJobs
 from makeway_kueue_cohort.recordings import KueueRecordings
 from makeway_kueue_cohort.settings import Settings
+from makeway_kueue_cohort.translate import TRANSLATOR
 from makeway_kueue_cohort.turns import candidates, mode_of, turns_of
 from makeway_kueue_cohort.vocabulary import WORDS
 from makeway_kueue_cohort.yard import yard_of
@@ -79,6 +80,7 @@ def makeway_dialect() -> Dialect:
         workloads=[KueueJobs()],
         recordings=[KueueRecordings()],
         vocabulary=WORDS,
+        translator=TRANSLATOR,
     )
 
 

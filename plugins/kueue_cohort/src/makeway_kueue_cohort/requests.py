@@ -8,6 +8,8 @@ from makeway.model import Cluster, Job, JobSpec
 from makeway_kueue_cohort.settings import Settings, thousandths
 
 _MB = 1024 * 1024
+TIER = "workload_priority"
+"""Attribute of a partition: the priority of its jobs, where tiers stood for it in another scheduler's words."""
 
 
 def queue_of(job: Job, settings: Settings) -> str:
@@ -31,6 +33,9 @@ def priority_of(job: Job) -> int:
         return 0
     if job.spec.priority is not None:
         return job.spec.priority
+    of_queue = job.partition.attributes.get(TIER)
+    if of_queue is not None:
+        return int(of_queue)
     return job.qos.priority if job.qos is not None else 0
 
 

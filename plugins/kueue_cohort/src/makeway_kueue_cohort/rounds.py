@@ -63,6 +63,10 @@ class Rounds:
         self._places = [
             _Place(queue, queue.root in steady, queue.root in calm) for queue in yard.waiting.values()
         ]
+        open_trees = _open_trees(yard)
+        self._keeping = [
+            place for place in self._places if place.waiting.strict and place.waiting.root not in open_trees
+        ]
         self._now = -1
         self.tried: set[str] = set()
         """Who has been a head; nobody is twice."""
@@ -116,13 +120,16 @@ class Rounds:
         return found
 
     def strict(self, busy: Collection[str]) -> Iterator[Asking]:
-        """Yield the heads of strict queues that were tried in vain; each pass of Kueue tries them again (7.1)."""
-        for place in self._places:
+        """Yield the heads of strict queues that were tried in vain; each pass of Kueue tries them again (7.1).
+
+        In a tree that keeps no quota for who waits, that changes nothing for others.
+        """
+        for place in self._keeping:
             queue = place.waiting
-            if not queue.strict or queue.node.name in busy or not queue.kinds or place.head is not None:
+            if queue.node.name in busy or not queue.kinds or place.head is not None:
                 continue
             head = next((asking for asking in self._yard.order(queue) if self._yard.waits(asking)), None)
-            if head is not None and not (place.steady and self._yard.lacks(head)):
+            if head is not None:
                 yield head
 
     def silent(self) -> Iterator[Asking]:

@@ -30,6 +30,7 @@ actions, resume making way, going on, migrating (6)
 vocabulary      names and numbers (10); explain: what ``makeway explain`` goes through
 status          what ``bjobs`` prints
 check           what ``makeway check`` finds
+translate       tiers and modes of other schedulers, and back
 reader          lsb.queues and the files beside it (9)
 =============== =========================================================================
 """
@@ -71,6 +72,7 @@ from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import at_once as known_at_once
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
+from makeway_lsf_queue.translate import TRANSLATOR
 from makeway_lsf_queue.vain import idle, in_vain, turned
 from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
@@ -87,7 +89,11 @@ def makeway_settings() -> type[Settings]:
 @hookimpl
 def makeway_dialect() -> Dialect:
     """Read lsb.queues, and what lies beside it; speak LSF, and show the queue as bjobs does."""
-    return Dialect(configs=[LsbQueuesReader()], vocabulary=attrs.evolve(WORDS, status=status.BJOBS))
+    return Dialect(
+        configs=[LsbQueuesReader()],
+        vocabulary=attrs.evolve(WORDS, status=status.BJOBS),
+        translator=TRANSLATOR,
+    )
 
 
 @hookimpl

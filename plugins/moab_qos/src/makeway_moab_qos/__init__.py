@@ -81,6 +81,7 @@ from makeway_moab_qos import (
 )
 from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.translate import TRANSLATOR
 from makeway_moab_qos.vocabulary import WORDS
 
 __makeway_vendor__ = "moab"
@@ -99,6 +100,7 @@ def makeway_dialect() -> Dialect:
         configs=[MoabReader()],
         recordings=[recordings.MauiRecordings()],
         vocabulary=attrs.evolve(WORDS, status=status.SHOWQ),
+        translator=TRANSLATOR,
     )
 
 

@@ -7,6 +7,7 @@ section 17).
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 import attrs
@@ -115,7 +116,7 @@ def _plan(job: Job, mode: PreemptMode, view: ClusterView) -> Plan:
     chosen = method(job, view)
     why = chosen.why if chosen.mode is mode else f"{chosen.why}; {mode.value}: more has to be freed"
     if mode is PreemptMode.SUSPEND:
-        word = next((rm.suspend_sig for rm in settings.rm if rm.suspend_sig), "")
+        word = next((rm.suspend_sig for rm in settings.rm if is_signal(rm.suspend_sig)), "")
         stop = signal_name(word) if word else ""
         return Plan(
             job=job,
@@ -133,8 +134,8 @@ def _plan(job: Job, mode: PreemptMode, view: ClusterView) -> Plan:
 def _checkpoint(job: Job, view: ClusterView, settings: Settings, why: str) -> Plan:
     """Checkpoint and terminate; one that would take longer than CHECKPOINTTIMEOUT ends in a cancel (U12)."""
     timeout = max((rm.checkpoint_timeout for rm in settings.rm), default=0.0)
-    signal = next((rm.checkpoint_sig for rm in settings.rm if rm.checkpoint_sig), "")
-    notice = (Signal(name=signal_name(signal), steps_only=False),) if signal else ()
+    word = next((rm.checkpoint_sig for rm in settings.rm if is_signal(rm.checkpoint_sig)), "")
+    notice = (Signal(name=signal_name(word), steps_only=False),) if word else ()
     if timeout and view.settings(Clockwork).checkpoint_time > timeout:
         why += f"; not written within CHECKPOINTTIMEOUT ({timeout:g} s)"
         return Plan(job=job, mode=PreemptMode.CANCEL, why=why, grace_time=timeout)
@@ -145,6 +146,15 @@ def signal_name(text: str) -> str:
     """Return a signal's name: ``SIGTSTP``, ``TSTP`` and ``20`` all mean TSTP."""
     word = text.upper().removeprefix("SIG")
     return _NUMBERS.get(word, word)
+
+
+SIGNALS = tuple(each.name.removeprefix("SIG") for each in signal.Signals)
+"""Names of signals."""
+
+
+def is_signal(text: str) -> bool:
+    """Whether a word is the name or the number of a signal."""
+    return signal_name(text) in SIGNALS or (text.isdecimal() and 0 < int(text) <= max(signal.Signals))
 
 
 _NUMBERS = {

@@ -49,7 +49,10 @@ def can(rm: ResourceManager, method: str) -> str:
     if rm.type.upper() == "NATIVE" and method == "suspend":
         return YES if rm.suspend_url else "only with JOBSUSPENDURL"
     row = row_of(rm)
-    return YES if row is None else str(getattr(row, method))
+    said = YES if row is None else str(getattr(row, method))
+    if method == "checkpoint" and said != NO and (rm.checkpoint_sig or rm.checkpoint_timeout):
+        return YES  # the site says how, or how long it takes
+    return said
 
 
 def checkpoints(settings: Settings) -> bool:

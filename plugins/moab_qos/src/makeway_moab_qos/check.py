@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from makeway.errors import Finding, nearest
 from makeway.hostlist import fold_hostlist
 from makeway.model import Cluster
+from makeway_moab_qos.actions import SIGNALS, is_signal, signal_name
 from makeway_moab_qos.capabilities import UNKNOWN, YES, can, checkpoints, row_of, supports
 from makeway_moab_qos.hosts import matching, misread_brackets, strangers
 from makeway_moab_qos.parameters import METHODS
@@ -120,6 +121,11 @@ def _words(settings: Settings) -> Iterator[Finding]:
         upper = f"; did you mean {policy.upper()!r}?" if policy.upper() in METHODS else ""
         text = f"PREEMPTPOLICY {policy!r} is not known; allowed: {', '.join(METHODS)}{upper}"
         yield _warning(path("preempt_policy"), text, "5.2")
+    for at, rm in enumerate(settings.rm):
+        for key, word in (("suspend_sig", rm.suspend_sig), ("checkpoint_sig", rm.checkpoint_sig)):
+            if word and not is_signal(word):
+                text = f"{key.replace('_', '').upper()} {word!r} is no signal{nearest(signal_name(word), SIGNALS)}"
+                yield _warning(path(f"rm[{at}]", key), f"{text}; victims are not told by it", "13")
     for standing in settings.standing:
         if "OWNERPREEMPT" in standing.flags and not standing.owner:
             text = f"reservation {standing.name} has OWNERPREEMPT but no OWNER"

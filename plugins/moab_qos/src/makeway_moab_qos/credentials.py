@@ -236,6 +236,8 @@ def flags(job: Job, view: ClusterView) -> frozenset[str]:
     own, given = found
     if settings.maui and job.preemptions and "PREEMPTEE" in own:
         own -= {"PREEMPTEE"}  # Q18: a displaced job loses its own flag
+    if job.spec.requeue is False:
+        given -= {"RESTARTABLE"}  # the job says so itself
     marked = job.marks & {"PREEMPTEE", "BACKFILL", "SPVIOLATION", "FSVIOLATION"}
     return own | given | marked if marked else own | given
 

@@ -57,7 +57,28 @@ def refusal(command: str, job: Job, user: str | None, view: ClusterView) -> str 
         return f"the job is not {need}, which {command} needs; nothing else is done in its place"
     if command in ("suspend", "requeue", "checkpoint") and not supports(settings, command):
         return f"the resource manager cannot {command}"
+    return _taken(job, view) if command == "resume" else None
+
+
+def _taken(job: Job, view: ClusterView) -> str | None:
+    """Say who runs on the processors that a suspended job would go on with; None: they are free."""
+    for index, wanted in processors_on(job, view):
+        others = [other for other in view.jobs_on(index) if other.state is JobState.RUNNING]
+        used = sum(count for other in others for at, count in processors_on(other, view) if at == index)
+        node = view.cluster.nodes[index]
+        if used + wanted > node.cpus:
+            names = ", ".join(other.id for other in others)
+            return f"{wanted} processors on {node.name} wanted, {max(0, node.cpus - used)} free: {names} runs there"
     return None
+
+
+def processors_on(job: Job, view: ClusterView) -> list[tuple[int, int]]:
+    """Return each node of an active job with the processors that it holds there."""
+    held = job.allocation
+    if held is None:
+        return []
+    cpus = held.cpus or [view.cluster.nodes[index].cpus for index in held.node_indices]
+    return list(zip(held.node_indices, cpus, strict=True))
 
 
 def _permitted(command: str, job: Job, user: str | None, settings: Settings) -> bool:

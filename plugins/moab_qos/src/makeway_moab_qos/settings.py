@@ -188,8 +188,8 @@ class Choices:
     checkpoint_on_the_way: bool = True
     """A job that cannot be suspended is checkpointed before it is requeued (U8), where the resource manager is
     known to do that; else it is requeued or cancelled."""
-    escalate_for_resources: bool = False
-    """A job whose suspension would free too little is requeued or cancelled instead (U9)."""
+    escalate_for_resources: bool = True
+    """A job whose suspension would free too little is checkpointed or requeued instead (U9); never under Maui."""
     interactive_needs_cancel: bool = True
     """INTERACTIVE jobs are victims only where the effective method is CANCEL (G9)."""
     preempt_again_while_locked: bool = False

@@ -247,12 +247,30 @@ def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | B
     choice = _search(Walk(attempt, found, view, list(found.modes)), settings)
     if choice is not None or settings.maui or not settings.choices.escalate_for_resources:
         return choice
-    # Suspension frees too little: the next rung for all who would be suspended (U9).
+    # Suspension frees too little: the next rung for all who would be suspended (U9), but nobody is killed for it.
     modes = [
-        next_rung(job, mode, view) if mode is PreemptMode.SUSPEND else mode
+        rung
+        if mode is PreemptMode.SUSPEND and (rung := next_rung(job, mode, view)) is not PreemptMode.CANCEL
+        else mode
         for job, mode in zip(found.jobs, found.modes, strict=True)
     ]
-    return _search(Walk(attempt, found, view, modes), settings)
+    choice = _search(Walk(attempt, found, view, modes), settings)
+    return choice if choice is not None else _memory_kept(attempt, found, modes)
+
+
+def _memory_kept(attempt: Attempt, found: Candidates, modes: Sequence[PreemptMode]) -> Blocked | None:
+    """Say that memory is what suspended jobs would keep; None: that is not the obstacle."""
+    trial = attempt.fresh()
+    for job, mode in zip(found.jobs, modes, strict=True):
+        trial.remove(job, mode)
+    blocked = trial.probe()
+    if not isinstance(blocked, Blocked) or blocked.resource != "memory":
+        return None
+    kept = [job for job, mode in zip(found.jobs, modes, strict=True) if mode is PreemptMode.SUSPEND]
+    names = ", ".join(job.id for job in kept)
+    return Blocked(
+        detail=f"{blocked.detail} while {names}, suspended, keeps its memory" if kept else blocked.detail
+    )
 
 
 def _search(walk: Walk, settings: Settings) -> Choice | Blocked | None:

@@ -20,8 +20,8 @@ STATES = {
 
 REASONS = {
     "None": "not considered yet",
-    "Resources": "too few processors are available",
-    "Priority": "jobs of higher priority go first",
+    "Resources": "too few resources are available",
+    "Priority": "the next iteration is to come, or jobs of higher priority go first",
     "BeginTime": "its start date has not come",
     "Dependency": "its dependency is not met",
     "JobHeldUser": "a user holds it",

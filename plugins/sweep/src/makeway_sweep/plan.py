@@ -114,6 +114,7 @@ def product(config: Config, axes: Sequence[Axis]) -> Planned:
         try:
             changed = change_all(config, texts, "--vary")
             own = unstructure(changed) == unstructure(config)
+            changed, _ = registry.translated(changed, config.policy.preempt)
             variants.append(Variant(values=values, config=changed, own=own))
         except ConfigError as error:
             invalid[values] = error

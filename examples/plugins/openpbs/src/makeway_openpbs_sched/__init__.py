@@ -60,6 +60,7 @@ from makeway_openpbs_sched.resume import Arbiter
 from makeway_openpbs_sched.search import search
 from makeway_openpbs_sched.settings import Settings
 from makeway_openpbs_sched.site import site_of
+from makeway_openpbs_sched.translate import TRANSLATOR
 from makeway_openpbs_sched.victims import candidates, mode_of
 
 __makeway_vendor__ = "openpbs"
@@ -74,7 +75,7 @@ def makeway_settings() -> type[Settings]:
 @hookimpl
 def makeway_dialect() -> Dialect:
     """Read sched_config, and what lies beside it; speak PBS."""
-    return Dialect(configs=[SchedConfigReader()], vocabulary=VOCABULARY)
+    return Dialect(configs=[SchedConfigReader()], vocabulary=VOCABULARY, translator=TRANSLATOR)
 
 
 @hookimpl

@@ -20,9 +20,10 @@ from makeway_app.cli.group import FAILED
 from makeway_app.cli.inputs import Loaded, check_plugins, load_config
 from makeway_app.cli.listing import listed
 from makeway_app.cli.options import accounting_option, config_argument, nodes_option, release_option
+from makeway_app.cli.terminal import show
 from makeway_app.readers.commands import commands_of
 from makeway_app.readers.native import workload_of_tables
-from makeway_app.report import count
+from makeway_app.report import count, terms_table
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -67,9 +68,16 @@ def check(
     if loaded is not None:
         _list(loaded, every=every)
         levels += ["warning"] * len(loaded.unmodelled)
+        _words(loaded.config)
     click.echo(f"{config}: {_score(levels)}")
     if "error" in levels or (strict and "warning" in levels):
         raise click.exceptions.Exit(FAILED)
+
+
+def _words(config: Config) -> None:
+    """Say what was put into the words of the policy, where the configuration speaks another scheduler's."""
+    translated, terms = registry.translated(config)
+    show(terms_table(terms, translated.policy.preempt))
 
 
 def _unread(error: ConfigError, nodes: Path | None, accounting: Sequence[Path]) -> Iterator[Finding]:
@@ -109,7 +117,7 @@ def _findings(loaded: Loaded) -> Iterator[Finding]:
 
 def _policy(loaded: Loaded) -> Iterator[Finding]:
     """Find what the scheduler that leads the run would object to, then what the plugins do."""
-    config = loaded.config
+    config, _ = registry.translated(loaded.config)
     own: list[Finding] = []
     vendor: Vendor | None = None
     try:

@@ -41,7 +41,7 @@ from makeway_app.cli.request import CONFIGURED, Request, in_world
 from makeway_app.cli.running import Ran, ran
 from makeway_app.cli.terminal import console, note, show
 from makeway_app.replay import SIMULATED
-from makeway_app.report import Column, left_out, letters, rejections, short_name, summary
+from makeway_app.report import Column, left_out, letters, rejections, short_name, summary, terms_table
 
 T = TypeVar("T")
 
@@ -168,6 +168,10 @@ def replay(
     variants = {
         label: with_actions(each, asked.actions) for label, each in _variants(base, compared, asked).items()
     }
+    spoken = {
+        label: registry.translated(each, loaded.config.policy.preempt) for label, each in variants.items()
+    }
+    variants = {label: each for label, (each, _) in spoken.items()}
     loose = load_files(asked.plugin_files)
     odd: list[str] = []
     shown = {"": queue_at, **status_instants(of_vendors), "bjobs": bjobs_at, "showq": showq_at}
@@ -248,7 +252,12 @@ def replay(
     note("note", dict.fromkeys(text for each in runs for text in each.notes))
     note("note", dict.fromkeys(text for each in columns for text in each.workload.notes))
     queues = [text for each in runs for text in each.queues]
-    show([*queues, *summary(columns), *_about_the_site(loaded), *seen], err=on_stderr)
+    words = [
+        table
+        for label, (each, terms) in spoken.items()
+        for table in terms_table(terms, each.policy.preempt, label)
+    ]
+    show([*queues, *summary(columns), *words, *_about_the_site(loaded), *seen], err=on_stderr)
     for failure in failures[1:]:
         click.echo(f"makeway: {failure.filename}: {failure.strerror}", err=True)
     if failures:

@@ -22,6 +22,8 @@ from makeway_moab_qos.tasks.nodes import TaskNodes
 from makeway_moab_qos.tasks.request import Request, within
 
 _FOREVER = 1e12
+IGNORES = "ignorersv"
+"""Mark of a job that a person starts without regard to reservations."""
 
 
 @attrs.frozen
@@ -103,7 +105,7 @@ class Promises:
     def before(self, job: Job, view: ClusterView) -> Kept | None:
         """Return what is promised to jobs that stand before `job`; None: nothing."""
         settings = settings_of(view)
-        if not settings.depths or is_locked(job, view, view.now):
+        if not settings.depths or is_locked(job, view, view.now) or IGNORES in job.marks:
             return None  # whoever has displaced others for its nodes is promised them already
         holders = reservation_holders(ahead_of(job, view, view.now), view, view.now)
         if settings.reservation_policy == "HIGHEST":

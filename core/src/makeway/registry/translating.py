@@ -1,0 +1,47 @@
+"""Put a configuration into the words of the policy that it names, where it speaks those of another scheduler."""
+
+from __future__ import annotations
+
+from makeway.config import Config
+from makeway.errors import PluginError
+from makeway.foreign import Common, Term, Translator
+from makeway.registry.finding import load
+from makeway.registry.fitting import dialects
+
+_BY_QOS = "preempt/qos"
+_NONE = "preempt/none"
+
+
+def translated(config: Config, was: str = "") -> tuple[Config, tuple[Term, ...]]:
+    """Return `config` in the words of its policy, and what became of what; itself if it speaks them already.
+
+    :param was: the policy for which it was written, where another was chosen since.
+    """
+    mine = config.policy.preempt
+    own = _translator(mine)
+    if mine == _NONE or (own is not None and mine in config.policy.settings):
+        return config, ()
+    terms: list[Term] = []
+    for name in config.policy.settings:
+        other = _translator(name) if name != mine else None
+        if other is not None:
+            config, more = other.out_of(config)
+            terms += more
+    if own is not None:
+        tiers = {partition.priority_tier for partition in config.partition}
+        lists = any(qos.preempt for qos in config.qos)
+        by_qos = lists and (was == _BY_QOS or len(tiers) < 2)
+        config, more = own.into(Common(config=config, by_qos=by_qos))
+        terms += more
+    return config, tuple(terms)
+
+
+def _translator(name: str) -> Translator | None:
+    try:
+        offered = dialects(name, load(name))
+    except PluginError:
+        return None
+    return next((each.translator for each in offered if each.translator is not None), None)
+
+
+__all__ = ["translated"]

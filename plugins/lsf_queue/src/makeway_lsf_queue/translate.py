@@ -1,0 +1,99 @@
+"""Put tiers and modes into the words of lsb.queues, and those into tiers and modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from makeway.config import Config, PartitionTable
+from makeway.foreign import Common, Term, Translated, Translator
+from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
+from makeway_lsf_queue.reader import keywords
+from makeway_lsf_queue.settings import NAME
+from makeway_lsf_queue.values import WrongValueError
+
+_MODES: Mapping[str, Mapping[str, str]] = {
+    "requeue": {"JOB_CONTROLS": "SUSPEND[brequeue]", "RERUNNABLE": "Y"},
+    "cancel": {"TERMINATE_WHEN": "PREEMPT"},
+    "checkpoint": {"MIG": "0", "CHKPNT": "dir", "RERUNNABLE": "Y"},
+    "suspend": {},
+}
+
+
+def into(common: Common) -> Translated:
+    """Give each partition PRIORITY, PREEMPTION, and the way in which its jobs make way."""
+    config = common.config
+    if any(set(partition.attributes) & set(keywords.QUEUE) for partition in config.partition):
+        return config, ()
+    terms: list[Term] = []
+    queues = [_queue(table, common, terms) for table in config.partition]
+    if any(qos.preempt for qos in config.qos):
+        why = "LSF knows no QOS; jobs of one queue never displace one another"
+        terms.append(Term("Preempt lists of QOS", "", why))
+    settings = {**config.policy.settings, NAME: {}}
+    policy = attrs.evolve(config.policy, settings=settings)
+    return attrs.evolve(config, partition=tuple(queues), policy=policy), terms
+
+
+def _queue(table: PartitionTable, common: Common, terms: list[Term]) -> PartitionTable:
+    name, lower = table.name, [other.name for other in common.below(table)]
+    said = {"PRIORITY": str(max(1, table.priority_tier))}
+    terms.append(Term(f"partition {name}: tier {table.priority_tier}", f"PRIORITY={said['PRIORITY']}"))
+    if lower:
+        said["PREEMPTION"] = f"PREEMPTIVE[{' '.join(lower)}]"
+        terms.append(Term(f"partition {name}: above {', '.join(lower)}", f"PREEMPTION={said['PREEMPTION']}"))
+    mode = common.mode(table)
+    if common.above(table) and mode != "off":
+        words = _MODES.get(mode, {})
+        said |= words
+        becomes = (
+            ", ".join(f"{key}={value}" for key, value in words.items()) or "suspended, as LSF does by itself"
+        )
+        terms.append(Term(f"partition {name}: {mode}", becomes))
+        terms += _of_times(table, common, said)
+    return attrs.evolve(table, attributes={**table.attributes, **said})
+
+
+def _of_times(table: PartitionTable, common: Common, said: dict[str, str]) -> list[Term]:
+    found = []
+    exempt = common.config.policy.preemption.exempt_time
+    if exempt:
+        minutes = max(1, round(exempt / 60))
+        said["NO_PREEMPT_INTERVAL"] = str(minutes)
+        why = "" if minutes * 60 == exempt else "LSF counts minutes"
+        found.append(Term(f"exempt_time {exempt:g} s", f"NO_PREEMPT_INTERVAL={minutes}", why))
+    if table.grace_time:
+        why = "LSF gives no time to save; JOB_CONTROLS may"
+        found.append(Term(f"partition {table.name}: grace_time {table.grace_time:g} s", "", why))
+    return found
+
+
+def out_of(config: Config) -> Translated:
+    """Say by mode of preemption how jobs of each queue make way; tiers are there, as PRIORITY."""
+    terms = [Term("PRIORITY of queues", "tiers of partitions")]
+    tables = []
+    for table in config.partition:
+        mode = _mode(table.attributes)
+        if mode and table.preempt_mode is None:
+            table = attrs.evolve(table, preempt_mode=(mode,))
+            terms.append(Term(f"queue {table.name}: how jobs make way", f"preempt_mode {mode}"))
+        if "PREEMPTION" in table.attributes:
+            said = f"queue {table.name}: PREEMPTION={table.attributes['PREEMPTION']}"
+            terms.append(Term(said, "", "every higher tier may take every lower"))
+        tables.append(table)
+    return attrs.evolve(config, partition=tuple(tables)), terms
+
+
+def _mode(said: Mapping[str, object]) -> str:
+    try:
+        controls = job_controls(str(said.get("JOB_CONTROLS", ""))) if "JOB_CONTROLS" in said else {}
+        when = (
+            terminate_when(str(said.get("TERMINATE_WHEN", ""))) if "TERMINATE_WHEN" in said else frozenset()
+        )
+        return manner_of(controls, when, frozenset(), 0).mode.value
+    except WrongValueError:
+        return ""
+
+
+TRANSLATOR = Translator(into=into, out_of=out_of)

@@ -1,0 +1,116 @@
+"""Put tiers, QOS and modes into the words of moab.cfg, and those into tiers and QOS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from makeway.config import Config
+from makeway.foreign import Common, Term, Translated, Translator
+from makeway_moab_qos.reader import PLUGIN as NAME
+from makeway_moab_qos.settings import path
+
+_CLASS_WEIGHT = 1_000_000
+_QOS_WEIGHT = 1_000
+"""More than the minutes that any job waits, so that tiers and QOS come before queue time."""
+_FLAG = {"requeue": "RESTARTABLE", "suspend": "SUSPENDABLE"}
+
+
+def into(common: Common) -> Translated:
+    """Give classes and QoS priority and flags, and priority its weights."""
+    config = common.config
+    terms: list[Term] = []
+    settings: dict[str, Any] = {
+        "weights": {"klass": _CLASS_WEIGHT},
+        "choices": {"derive_flags": common.by_qos},
+    }
+    if len({table.priority_tier for table in config.partition}) > 1:
+        terms.append(Term("tiers come before all else", f"CLASSWEIGHT {_CLASS_WEIGHT}"))
+    classes = {}
+    for table in config.partition:
+        flags = _flags(common, table) if not common.by_qos else _way(common, [common.mode(table)])
+        classes[table.name] = {"priority": table.priority_tier, "jobflags": list(flags)}
+        text = f"CLASSCFG[{table.name}] PRIORITY={table.priority_tier}"
+        text += f" JOBFLAGS={','.join(flags)}" if flags else ""
+        terms.append(Term(f"partition {table.name}: tier {table.priority_tier}, {common.mode(table)}", text))
+    settings["klass"] = classes
+    if config.qos:
+        settings["weights"]["qos"] = _QOS_WEIGHT
+        settings["qos"] = {qos.name: {"priority": qos.priority} for qos in config.qos}
+        terms.append(Term("priority of QOS", f"QOSCFG[...] PRIORITY, QOSWEIGHT {_QOS_WEIGHT}"))
+        lists = [qos for qos in config.qos if qos.preempt]
+        if lists and common.by_qos:
+            why = "Moab asks for higher priority too; any PREEMPTOR may take any PREEMPTEE"
+            names = ", ".join(qos.name for qos in lists)
+            terms.append(
+                Term(f"Preempt lists of QOS {names}", "QFLAGS=PREEMPTOR, PREEMPTEE of the listed", why)
+            )
+        elif lists:
+            terms.append(Term("Preempt lists of QOS", "", "tiers decided, and decide"))
+    modes = list(dict.fromkeys(common.mode(table) for table in config.partition))
+    policy = next((mode for mode in modes if mode != "off"), "requeue").upper()
+    settings["preempt_policy"] = policy
+    terms.append(Term(f"preempt_mode {', '.join(modes)}", f"PREEMPTPOLICY {policy}"))
+    exempt = config.policy.preemption.exempt_time
+    if exempt:
+        settings["min_active_time"] = exempt
+        terms.append(Term(f"exempt_time {exempt:g} s", f"JOBPREEMPTMINACTIVETIME {exempt:g}"))
+    terms += _graces(config)
+    table = attrs.evolve(config.policy, settings={**config.policy.settings, NAME: settings})
+    return attrs.evolve(config, policy=table), terms
+
+
+def _flags(common: Common, table: Any) -> list[str]:
+    found = ["PREEMPTOR"] if common.below(table) else []
+    if common.above(table) and common.mode(table) != "off":
+        found.append("PREEMPTEE")
+        found += _way(common, [common.mode(table)])
+    return found
+
+
+def _way(common: Common, modes: Iterable[str]) -> list[str]:
+    able = common.config.scheduler.requeue
+    return [_FLAG[mode] for mode in modes if mode in _FLAG and (able or mode != "requeue")]
+
+
+def _graces(config: Config) -> list[Term]:
+    return [
+        Term(f"{kind} {each.name}: grace_time {each.grace_time:g} s", "", "Moab gives no time to save")
+        for kind, tables in (("partition", config.partition), ("QOS", config.qos))
+        for each in tables
+        if each.grace_time
+    ]
+
+
+def out_of(config: Config) -> Translated:
+    """Let QoS that are PREEMPTOR list those that are PREEMPTEE, and order partitions by their flags."""
+    settings: Any = config.policy.settings[NAME]
+    terms: list[Term] = []
+    marked = {name: set(table.get("flags", ())) for name, table in settings.get("qos", {}).items()}
+    victims = tuple(name for name, flags in marked.items() if "PREEMPTEE" in flags and name != "DEFAULT")
+    tables = []
+    for qos in config.qos:
+        lower = tuple(name for name in victims if name != qos.name)
+        if "PREEMPTOR" in marked.get(qos.name, ()) and lower and not qos.preempt:
+            qos = attrs.evolve(qos, preempt=lower)
+            terms.append(
+                Term(f"QOSCFG[{qos.name}] QFLAGS=PREEMPTOR", f"QOS {qos.name} preempts {', '.join(lower)}")
+            )
+        tables.append(qos)
+    partitions = []
+    for table in config.partition:
+        flags = settings.get("klass", {}).get(table.name, {}).get("jobflags", ())
+        if "PREEMPTOR" in flags and table.priority_tier == 1:
+            table = attrs.evolve(table, priority_tier=2)
+            terms.append(
+                Term(f"CLASSCFG[{table.name}] JOBFLAGS=PREEMPTOR", f"partition {table.name}: tier 2")
+            )
+        partitions.append(table)
+    why = "the next policy orders jobs in its own way"
+    terms.append(Term(f"priority weights ({path('weights')})", "", why))
+    return attrs.evolve(config, qos=tuple(tables), partition=tuple(partitions)), terms
+
+
+TRANSLATOR = Translator(into=into, out_of=out_of)
