@@ -260,6 +260,27 @@ class Term:
     why: str = ""
 
 
+@attrs.frozen
+class Way:
+    """Which jobs make way for which others, and how; for people who read a configuration."""
+
+    victims: str
+    how: str
+    """killed, requeued, checkpointed, suspended or never."""
+    by: str
+    why: str = ""
+
+
+HOW = {
+    "cancel": "killed",
+    "requeue": "requeued",
+    "suspend": "suspended",
+    "checkpoint": "checkpointed",
+    "off": "never",
+}
+"""Mode of preemption -> what becomes of a victim."""
+
+
 @attrs.frozen(kw_only=True)
 class Common:
     """A configuration in the words that all schedulers share, and what decided in it who may displace whom."""
@@ -298,6 +319,8 @@ class Translator:
     """Adds what this scheduler's policy reads; what has no equal is a `Term` without one."""
     out_of: Callable[[Config], Translated]
     """Adds what all share to a configuration in this scheduler's words, where that is not said yet."""
+    ways: Callable[[Config], Sequence[Way]]
+    """Says which jobs make way for which others, and how."""
 
 
 @attrs.frozen(kw_only=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from makeway.config import Config
 from makeway.errors import PluginError
-from makeway.foreign import Common, Term, Translator
+from makeway.foreign import HOW, Common, Term, Translator, Way
 from makeway.registry.finding import load
 from makeway.registry.fitting import dialects
 
 _BY_QOS = "preempt/qos"
+_BY_TIER = "preempt/partition_prio"
 _NONE = "preempt/none"
 
 
@@ -36,6 +39,31 @@ def translated(config: Config, was: str = "") -> tuple[Config, tuple[Term, ...]]
     return config, tuple(terms)
 
 
+def ways(config: Config) -> tuple[Way, ...]:
+    """Return which jobs make way for which others under a configuration in the words of its policy, and how."""
+    own = _translator(config.policy.preempt)
+    if own is not None:
+        return tuple(own.ways(config))
+    common = Common(config=config, by_qos=config.policy.preempt == _BY_QOS)
+    if config.policy.preempt == _BY_QOS:
+        return tuple(_by_qos(common))
+    return tuple(_by_tier(common)) if config.policy.preempt == _BY_TIER else ()
+
+
+def _by_tier(common: Common) -> Iterator[Way]:
+    for table in common.config.partition:
+        higher = [each.name for each in common.config.partition if each.priority_tier > table.priority_tier]
+        if higher:
+            yield Way(f"partition {table.name}", HOW[common.mode(table)], ", ".join(higher), "higher tiers")
+
+
+def _by_qos(common: Common) -> Iterator[Way]:
+    for qos in common.config.qos:
+        others = [each.name for each in common.config.qos if qos.name in each.preempt]
+        if others:
+            yield Way(f"QOS {qos.name}", HOW[common.mode(qos)], ", ".join(others), "their Preempt lists")
+
+
 def _translator(name: str) -> Translator | None:
     try:
         offered = dialects(name, load(name))
@@ -44,4 +72,4 @@ def _translator(name: str) -> Translator | None:
     return next((each.translator for each in offered if each.translator is not None), None)
 
 
-__all__ = ["translated"]
+__all__ = ["translated", "ways"]

@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from makeway.foreign import Term
+from makeway.foreign import Term, Way
 from makeway.metrics import Metrics, median
 from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy
 from makeway.readers.api import Rejected, Workload
@@ -143,6 +143,15 @@ def terms_table(terms: Sequence[Term], policy: str, label: str = "") -> Iterator
     run = f"{label}: " if label and label != "as configured" else ""
     yield Text(f"{run}put into the words of {policy}")
     yield made
+
+
+def ways_table(ways: Sequence[Way]) -> Iterator[RenderableType]:
+    """Yield the table of which jobs make way for which, and how; nothing if none does."""
+    if ways:
+        made = table("jobs of", "are", "for jobs of", "why", left=4)
+        for way in ways:
+            made.add_row(way.victims, way.how, way.by, way.why)
+        yield made
 
 
 # ------------------------------------------------------------------------------- the summary

@@ -9,7 +9,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.config import Config, build_cluster
-from makeway.foreign import Common, Term, Translated, Translator
+from makeway.foreign import Common, Term, Translated, Translator, Way
 from makeway.model import Cluster
 from makeway_kueue_cohort.requests import TIER
 from makeway_kueue_cohort.settings import NAME
@@ -115,4 +115,24 @@ def _has_quota(queue: Mapping[str, Any]) -> bool:
     return any(quota.get("nominal", 0) for quota in queue.get("quotas", ()))
 
 
-TRANSLATOR = Translator(into=into, out_of=out_of)
+def ways(config: Config) -> list[Way]:
+    """Say whose workloads are evicted for whom: of the own queue, and of others that borrow (2)."""
+    settings: Any = config.policy.settings.get(NAME, {})
+    found = []
+    for queue in settings.get("queue", ()):
+        name, cohort, within = queue["name"], queue.get("cohort"), queue.get("within_queue", "Never")
+        if within != "Never":
+            found.append(Way(f"ClusterQueue {name}", "requeued", name, f"withinClusterQueue {within}"))
+        others = [
+            each
+            for each in settings["queue"]
+            if each is not queue and cohort is not None and each.get("cohort") == cohort
+        ]
+        reclaiming = [each["name"] for each in others if each.get("reclaim", "Never") != "Never"]
+        if reclaiming:
+            why = "reclaimWithinCohort, while it borrows"
+            found.append(Way(f"ClusterQueue {name}", "requeued", ", ".join(reclaiming), why))
+    return found
+
+
+TRANSLATOR = Translator(into=into, out_of=out_of, ways=ways)

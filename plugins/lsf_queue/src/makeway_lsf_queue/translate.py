@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway.config import Config, PartitionTable
-from makeway.foreign import Common, Term, Translated, Translator
+from makeway.config import Config, PartitionTable, build_cluster
+from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.settings import structure
+from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
 from makeway_lsf_queue.reader import keywords
-from makeway_lsf_queue.settings import NAME
+from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.values import WrongValueError
 
 _MODES: Mapping[str, Mapping[str, str]] = {
@@ -96,4 +98,17 @@ def _mode(said: Mapping[str, object]) -> str:
         return ""
 
 
-TRANSLATOR = Translator(into=into, out_of=out_of)
+def ways(config: Config) -> list[Way]:
+    """Say which queues take whose jobs, and how these make way (2.2, 6.1)."""
+    settings = structure(config.policy.settings.get(NAME, {}), Settings, "config")
+    site = build_site(build_cluster(config), settings)
+    found = []
+    for queue in site.queues.values():
+        others = [name for name in site.queues if site.may_preempt(name, queue.name)]
+        if others:
+            how = HOW[queue.manner.mode.value]
+            found.append(Way(f"queue {queue.name}", how, ", ".join(others), queue.manner.why))
+    return found
+
+
+TRANSLATOR = Translator(into=into, out_of=out_of, ways=ways)

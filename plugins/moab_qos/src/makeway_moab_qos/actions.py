@@ -82,6 +82,27 @@ def lacks(mode: PreemptMode, job: Job, view: ClusterView, *, skipped_suspend: bo
     return "" if need in own else f"not {need}"
 
 
+def by_flags(own: frozenset[str], settings: Settings) -> Method:
+    """Return how jobs with some flags make way, as far as flags say it."""
+    asked, mode = asked_mode(settings), PreemptMode.CANCEL
+    if settings.maui:
+        if asked is PreemptMode.REQUEUE and "RESTARTABLE" not in own:
+            return Method(PreemptMode.CANCEL, "not RESTARTABLE")
+        return Method(asked, f"PREEMPTPOLICY {settings.preempt_policy}")
+    lacking = []
+    for mode in LADDER[LADDER.index(asked) :]:
+        need = _NEEDS.get(mode, "")
+        if mode is PreemptMode.CHECKPOINT and mode is not asked and not checkpoints(settings):
+            continue
+        if mode is not PreemptMode.CANCEL and not supports(settings, mode.value):
+            lacking.append(f"the resource manager cannot {mode.value}")
+        elif need and need not in own:
+            lacking.append(f"not {need}")
+        else:
+            break
+    return Method(mode, "; ".join((f"PREEMPTPOLICY {settings.preempt_policy}", *lacking)))
+
+
 def _in_maui(job: Job, view: ClusterView, settings: Settings) -> Method:
     policy = settings.preempt_policy
     if policy == "SUSPEND":

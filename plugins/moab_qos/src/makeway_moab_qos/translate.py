@@ -8,9 +8,11 @@ from typing import Any
 import attrs
 
 from makeway.config import Config
-from makeway.foreign import Common, Term, Translated, Translator
+from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.settings import structure
+from makeway_moab_qos.actions import by_flags
 from makeway_moab_qos.reader import PLUGIN as NAME
-from makeway_moab_qos.settings import path
+from makeway_moab_qos.settings import Settings, path
 
 _CLASS_WEIGHT = 1_000_000
 _QOS_WEIGHT = 1_000
@@ -113,4 +115,32 @@ def out_of(config: Config) -> Translated:
     return attrs.evolve(config, qos=tuple(tables), partition=tuple(partitions)), terms
 
 
-TRANSLATOR = Translator(into=into, out_of=out_of)
+def ways(config: Config) -> list[Way]:
+    """Say which classes and QoS make way for which, and how by their flags."""
+    settings = structure(config.policy.settings.get(NAME, {}), Settings, "config")
+    qos = {name: each for name, each in settings.qos.items() if name != "DEFAULT"}
+    lists = {each.name: each.preempt for each in config.qos} if settings.choices.derive_flags else {}
+    derives = not any({"PREEMPTOR", "PREEMPTEE"} & {*each.flags, *each.jobflags} for each in qos.values())
+    flags = {name: {*each.flags, *each.jobflags} for name, each in qos.items()}
+    for name, listed in lists.items() if derives else ():
+        flags.setdefault(name, set()).update({"PREEMPTOR"} if listed else ())
+        for other in listed:
+            flags.setdefault(other, set()).add("PREEMPTEE")
+    classes = {name: {*each.jobflags} for name, each in settings.klass.items() if name != "DEFAULT"} or {
+        "": set[str]()
+    }
+    by = [f"QoS {name}" for name, own in flags.items() if "PREEMPTOR" in own]
+    by += [f"class {name}" for name, own in classes.items() if "PREEMPTOR" in own]
+    found = []
+    for name, own in classes.items():
+        for other, more in (flags or {"": set[str]()}).items():
+            both = own | more
+            if "PREEMPTEE" not in both or "PREEMPTOR" in more or not by:
+                continue
+            way = by_flags(frozenset(both), settings)
+            words = [f"class {name}" if name else "", f"QoS {other}" if other else ""]
+            found.append(Way(", ".join(filter(None, words)), HOW[way.mode.value], ", ".join(by), way.why))
+    return found
+
+
+TRANSLATOR = Translator(into=into, out_of=out_of, ways=ways)

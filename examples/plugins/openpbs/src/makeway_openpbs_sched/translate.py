@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from makeway.config import Config
-from makeway.foreign import Common, Term, Translated, Translator
-from makeway_openpbs_sched.settings import NAME
+from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.settings import structure
+from makeway_openpbs_sched.settings import NAME, Settings
 
 _EXPRESS = 150
 _LETTERS = {"requeue": "R", "suspend": "S", "checkpoint": "C", "cancel": "D"}
@@ -65,4 +66,20 @@ def out_of(config: Config) -> Translated:
     ), terms
 
 
-TRANSLATOR = Translator(into=into, out_of=out_of)
+def ways(config: Config) -> list[Way]:
+    """Say which levels of preempt_prio make way for those before them, and by which letter first."""
+    settings = structure(config.policy.settings.get(NAME, {}), Settings, "config")
+    if not settings.preemptive_sched:
+        return []
+    levels = [word.strip() for word in settings.preempt_prio.split(",")]
+    able = {letter: mode for mode, letter in _LETTERS.items() if letter != "C" or settings.checkpoint_abort}
+    mode = next((able[letter] for letter in settings.preempt_order.split()[0] if letter in able), "off")
+    why = f"preempt_order {settings.preempt_order}"
+    if "C" in settings.preempt_order and not settings.checkpoint_abort:
+        why += "; C fails without checkpoint_abort"
+    return [
+        Way(f"level {level}", HOW[mode], ", ".join(levels[:at]), why) for at, level in enumerate(levels) if at
+    ]
+
+
+TRANSLATOR = Translator(into=into, out_of=out_of, ways=ways)

@@ -23,7 +23,7 @@ from makeway_app.cli.options import accounting_option, config_argument, nodes_op
 from makeway_app.cli.terminal import show
 from makeway_app.readers.commands import commands_of
 from makeway_app.readers.native import workload_of_tables
-from makeway_app.report import count, terms_table
+from makeway_app.report import count, terms_table, ways_table
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -68,16 +68,20 @@ def check(
     if loaded is not None:
         _list(loaded, every=every)
         levels += ["warning"] * len(loaded.unmodelled)
-        _words(loaded.config)
+        if "error" not in levels:
+            _words(loaded.config)
     click.echo(f"{config}: {_score(levels)}")
     if "error" in levels or (strict and "warning" in levels):
         raise click.exceptions.Exit(FAILED)
 
 
 def _words(config: Config) -> None:
-    """Say what was put into the words of the policy, where the configuration speaks another scheduler's."""
+    """Say what was put into the words of the policy, and which jobs make way for which."""
     translated, terms = registry.translated(config)
-    show(terms_table(terms, translated.policy.preempt))
+    tables = [*terms_table(terms, translated.policy.preempt), *ways_table(registry.ways(translated))]
+    if tables:
+        show(tables)
+        click.echo("")
 
 
 def _unread(error: ConfigError, nodes: Path | None, accounting: Sequence[Path]) -> Iterator[Finding]:
