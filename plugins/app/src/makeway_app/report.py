@@ -177,6 +177,7 @@ def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
     if any(column.metrics.pairs for column in columns):
         yield _preemptions(columns)
     yield from _young_victims(columns)
+    yield from _shared_cores(columns)
     yield _waits(first) if len(columns) == 1 else _waits_beside(columns)
     if len(columns) > 1:
         if any(column.metrics.lost_by_job for column in columns):
@@ -320,6 +321,17 @@ def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
             if not column.keeps_freed:
                 text += "; scheduler.clockwork.keep_freed = true keeps what victims leave for their preemptor"
             yield Text(text, style="yellow")
+
+
+def _shared_cores(columns: Sequence[Column]) -> Iterator[RenderableType]:
+    """Warn of cores that several jobs held at once."""
+    labels = [column.label for column in columns if column.figures["utilisation"] > 1.0 + 1e-9]
+    if labels:
+        whose = f"{', '.join(labels)}: " if len(columns) > 1 else ""
+        yield Text(
+            f"{whose}utilisation above 100%: jobs ran on the same cores at once, and their run times did not stretch",
+            style="yellow",
+        )
 
 
 def _lost_by_user(columns: Sequence[Column]) -> RenderableType:

@@ -70,14 +70,14 @@ def parse(source: Source, *, maui: bool = False) -> Parsed:
     """
     entries: list[Entry] = []
     ignored: list[tuple[str, str]] = []
-    todo = [source]
-    for count, each in enumerate(todo):
+    todo = [(source, "")]
+    for count, (each, asked) in enumerate(todo):
         if count > _MOST_INCLUDES:
             raise ConfigError(source.name, [Problem("", f"more than {_MOST_INCLUDES} included files")])
-        for number, line in _joined(each.text):
+        for number, line in _joined(_text_of(each, asked)):
             place = f"{each.name}:{number}"
             for name in _included(line):
-                todo.append(each.beside(name))
+                todo.append((each.beside(name), f"{place}: #INCLUDE: cannot read {name}"))
             _take(line.partition("#")[0], place, entries, ignored, maui=maui)
     return Parsed(entries=tuple(entries), ignored=tuple(ignored))
 
@@ -99,6 +99,21 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         parts = []
     if parts:
         yield first, " ".join(parts)
+
+
+def _text_of(source: Source, asked: str) -> str:
+    """Return the text of a file.
+
+    :param asked: the line that includes it; empty: none does.
+    :raises ConfigError: it cannot be read.
+    """
+    try:
+        return source.text
+    except ConfigError as error:
+        if not asked:
+            raise
+        problems = [Problem("", f"{asked}: {problem.message}") for problem in error.problems]
+        raise ConfigError(source.name, problems) from None
 
 
 def _included(line: str) -> list[str]:

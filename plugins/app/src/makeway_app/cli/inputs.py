@@ -28,6 +28,7 @@ from makeway_app.readers.commands import commands_of
 from makeway_app.readers.foreign import Adapted, read_companion
 from makeway_app.readers.native import workload_of_tables
 from makeway_app.readers.open import open_workload, readers_for
+from makeway_app.readers.templates import other_scheduler
 
 BUILT_IN_SELECTOR = "select/whole_nodes"
 
@@ -175,7 +176,9 @@ def reader_of(path: Path) -> Adapted | None:
     if claiming:
         return claiming[0]
     if not _is_toml(path):
-        raise ConfigError(str(path), [Problem("", _nobody(path, readers))])
+        other = other_scheduler(head)
+        text = f"a configuration of {other}, which makeway does not read" if other else _nobody(path, readers)
+        raise ConfigError(str(path), [Problem("", text)])
     return None
 
 

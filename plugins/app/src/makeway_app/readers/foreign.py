@@ -17,6 +17,7 @@ from makeway.readers.api import Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
 from makeway.readers.seen import Seen
 from makeway.settings import structure
+from makeway_app.readers.templates import template_in
 
 _AT_A_LINE = re.compile(r"\S+:[0-9]+: ")
 """Begins a warning about a line of a file."""
@@ -74,7 +75,11 @@ class Adapted:
         :param companion: tables that take the place of what the file says (``--nodes``).
         :raises ConfigError: with all problems.
         """
-        found = self.inner.translate(FileSource(path))
+        source = FileSource(path)
+        wrong = template_in(source.text, plain=self.names_all_nodes)
+        if wrong:
+            raise ConfigError(str(path), [Problem("", wrong)])
+        found = self.inner.translate(source)
         beside = companion or {}
         tables = {**found.tables, **beside}
         if not tables.get("node"):

@@ -137,6 +137,16 @@ def preempt_options(facts: Facts) -> Iterator[Finding]:
 # -------------------------------------------------------------------------------------- exempt time
 def exempt_time(facts: Facts) -> Iterator[Finding]:
     """Say where PreemptExemptTime does not protect: under GANG the candidates are not asked."""
+    if facts.gang and facts.kind == "partition_prio" and facts.select == "linear":
+        if facts.config.policy.preemption.exempt_time:
+            yield Finding(
+                level="note",
+                where="policy.preemption.exempt_time",
+                message="select/linear keeps to it under SUSPEND,GANG, although the documentation "
+                "says that it is ignored",
+                section="slurm-preemption 1.6",
+            )
+        return
     if not facts.overlays:
         return
     globally = bool(facts.config.policy.preemption.exempt_time)

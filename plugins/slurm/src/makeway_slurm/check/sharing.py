@@ -128,6 +128,26 @@ def _kinds(partitions: list[Partition]) -> str:
     return ", ".join(dict.fromkeys(row_kind(partition) for partition in partitions))
 
 
+def shares_instead(facts: Facts) -> Iterator[Finding]:
+    """Find preemptors that start on cores in use: jobs of FORCE partitions are available to share (5.2.2)."""
+    if facts.gang or facts.kind != "partition_prio" or facts.select != "cons_tres":
+        return
+    shared = (
+        (low, high)
+        for low, high in facts.below
+        if low.oversubscribe.sharing is high.oversubscribe.sharing is Sharing.FORCE
+        and facts.action(low) is not OFF
+    )
+    for high, lows in by_second(shared):
+        yield Finding(
+            level="warning",
+            where=path_of(high, "oversubscribe"),
+            message=f"jobs of {high.name!r} start on the cores of {names(lows)} and displace nobody: "
+            "FORCE shares them, and without GANG nobody takes turns; use NO",
+            section="slurm-preemption 5.2.2",
+        )
+
+
 def no_over_no(facts: Facts) -> Iterator[Finding]:
     """Contradict the documentation: NO does not disable preemption (10.1 no. 3)."""
     if not facts.overlays:
@@ -383,6 +403,7 @@ SHARING = (
     partition_parameters,
     counted_cpus,
     cannot_overlay,
+    shares_instead,
     no_over_no,
     same_tier,
     shut_out,

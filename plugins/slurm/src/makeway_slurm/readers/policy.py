@@ -217,6 +217,8 @@ def _mcs(draft: Draft) -> McsTable:
     known = {*_MCS_SELECT, "enforced", "ondemand", "privatedata", "noprivatedata", ""}
     if setting is not None:
         draft.places["policy.mcs"] = setting.where
+        if plugin == "mcs/none":
+            draft.warn(setting, "has no effect without MCSPlugin: labels keep no jobs apart")
         for word in words:
             if plugin != "mcs/group" and word not in known:
                 draft.warn(setting, f"{shown(word)} is unknown{nearest(word, known)}")

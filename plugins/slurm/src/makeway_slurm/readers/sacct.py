@@ -208,6 +208,11 @@ def _read_layout(path: Path, lines: Iterator[Line]) -> tuple[Layout, Iterator[Li
 
 
 def _no_header(path: Path, line: Line) -> Problem:
+    words = [word.strip().lower() for word in line[1].split("|")]
+    if {"submit", "start", "end", "state"} & set(words):
+        return Problem(
+            f"{path.name}:{line[0]}", "no column JobID; add it to the fields that sacct is to print (-o)"
+        )
     allowed = f"the output of 'sacct -P', or {len(XDMOD_COLUMNS)} fields separated by '|'"
     return Problem(f"{path.name}:{line[0]}", f"got {shown(line[1])}; allowed: {allowed}")
 

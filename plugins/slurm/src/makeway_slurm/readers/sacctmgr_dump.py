@@ -77,6 +77,10 @@ class _Reader:
         if title is None or word not in TITLES:
             got = line.split(maxsplit=1)[0]
             close = nearest(got.capitalize(), TITLES)
+            if "sacctmgr" in line.split():
+                text = "a command of sacctmgr; run it, and save what 'sacctmgr -P show qos' prints"
+                self._problem(number, "", text)
+                return
             text = f"got {shown(got)}; expected TITLE - 'NAME', with one of {', '.join(TITLES)}{close}"
             self._problem(number, "", text)
             return
