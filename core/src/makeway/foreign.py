@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from makeway.left_out import LeftOut as LeftOut
-from makeway.model import NOTHING, JobSpec, Seconds, Vocabulary
+from makeway.model import NOTHING, Cluster, JobSpec, Seconds, Vocabulary
 
 if TYPE_CHECKING:
     from makeway.config import Config, PartitionTable, QosTable
@@ -287,6 +287,8 @@ class Common:
 
     config: Config
     """Partitions with tiers, QOS with lists of whom they preempt, modes of preemption."""
+    cluster: Cluster
+    """What it describes."""
     by_qos: bool
     """Whether it is the lists of QOS that decide; else the tiers of partitions."""
 
@@ -319,7 +321,7 @@ class Translator:
     """Adds what this scheduler's policy reads; what has no equal is a `Term` without one."""
     out_of: Callable[[Config], Translated]
     """Adds what all share to a configuration in this scheduler's words, where that is not said yet."""
-    ways: Callable[[Config], Sequence[Way]]
+    ways: Callable[[Config, Cluster], Sequence[Way]]
     """Says which jobs make way for which others, and how."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from makeway.config import Config
+from makeway.config import Config, build_cluster
 from makeway.errors import PluginError
 from makeway.foreign import HOW, Common, Term, Translator, Way
 from makeway.registry.finding import load
@@ -34,7 +34,7 @@ def translated(config: Config, was: str = "") -> tuple[Config, tuple[Term, ...]]
         tiers = {partition.priority_tier for partition in config.partition}
         lists = any(qos.preempt for qos in config.qos)
         by_qos = lists and (was == _BY_QOS or len(tiers) < 2)
-        config, more = own.into(Common(config=config, by_qos=by_qos))
+        config, more = own.into(Common(config=config, cluster=build_cluster(config), by_qos=by_qos))
         terms += more
     return config, tuple(terms)
 
@@ -43,8 +43,8 @@ def ways(config: Config) -> tuple[Way, ...]:
     """Return which jobs make way for which others under a configuration in the words of its policy, and how."""
     own = _translator(config.policy.preempt)
     if own is not None:
-        return tuple(own.ways(config))
-    common = Common(config=config, by_qos=config.policy.preempt == _BY_QOS)
+        return tuple(own.ways(config, build_cluster(config)))
+    common = Common(config=config, cluster=build_cluster(config), by_qos=config.policy.preempt == _BY_QOS)
     if config.policy.preempt == _BY_QOS:
         return tuple(_by_qos(common))
     return tuple(_by_tier(common)) if config.policy.preempt == _BY_TIER else ()

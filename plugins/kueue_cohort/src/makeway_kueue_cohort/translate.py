@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from makeway import bitmap
-from makeway.config import Config, build_cluster
 from makeway.foreign import Common, Term, Translated, Translator, Way
 from makeway.model import Cluster
 from makeway_kueue_cohort.requests import TIER
 from makeway_kueue_cohort.settings import NAME
+
+if TYPE_CHECKING:
+    from makeway.config import Config
 
 _FLAVOR = "nodes"
 
@@ -20,7 +22,7 @@ _FLAVOR = "nodes"
 def into(common: Common) -> Translated:
     """Make a ClusterQueue of each partition, with the nodes as quota of the highest tier that may use them."""
     config = common.config
-    cluster = build_cluster(config)
+    cluster = common.cluster
     terms: list[Term] = []
     left = (1 << len(cluster.nodes)) - 1
     queues, partitions = [], list(config.partition)
@@ -115,8 +117,9 @@ def _has_quota(queue: Mapping[str, Any]) -> bool:
     return any(quota.get("nominal", 0) for quota in queue.get("quotas", ()))
 
 
-def ways(config: Config) -> list[Way]:
+def ways(config: Config, cluster: Cluster) -> list[Way]:
     """Say whose workloads are evicted for whom: of the own queue, and of others that borrow (2)."""
+    del cluster
     settings: Any = config.policy.settings.get(NAME, {})
     found = []
     for queue in settings.get("queue", ()):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
-from makeway.config import Config, PartitionTable, build_cluster
 from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.model import Cluster
 from makeway.settings import structure
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
 from makeway_lsf_queue.reader import keywords
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.values import WrongValueError
+
+if TYPE_CHECKING:
+    from makeway.config import Config, PartitionTable
 
 _MODES: Mapping[str, Mapping[str, str]] = {
     "requeue": {"JOB_CONTROLS": "SUSPEND[brequeue]", "RERUNNABLE": "Y"},
@@ -98,10 +102,10 @@ def _mode(said: Mapping[str, object]) -> str:
         return ""
 
 
-def ways(config: Config) -> list[Way]:
+def ways(config: Config, cluster: Cluster) -> list[Way]:
     """Say which queues take whose jobs, and how these make way (2.2, 6.1)."""
     settings = structure(config.policy.settings.get(NAME, {}), Settings, "config")
-    site = build_site(build_cluster(config), settings)
+    site = build_site(cluster, settings)
     found = []
     for queue in site.queues.values():
         others = [name for name in site.queues if site.may_preempt(name, queue.name)]

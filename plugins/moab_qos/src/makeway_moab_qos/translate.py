@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from makeway.config import Config
 from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.model import Cluster
 from makeway.settings import structure
 from makeway_moab_qos.actions import by_flags
 from makeway_moab_qos.reader import PLUGIN as NAME
 from makeway_moab_qos.settings import Settings, path
+
+if TYPE_CHECKING:
+    from makeway.config import Config
 
 _CLASS_WEIGHT = 1_000_000
 _QOS_WEIGHT = 1_000
@@ -115,8 +118,9 @@ def out_of(config: Config) -> Translated:
     return attrs.evolve(config, qos=tuple(tables), partition=tuple(partitions)), terms
 
 
-def ways(config: Config) -> list[Way]:
+def ways(config: Config, cluster: Cluster) -> list[Way]:
     """Say which classes and QoS make way for which, and how by their flags."""
+    del cluster
     settings = structure(config.policy.settings.get(NAME, {}), Settings, "config")
     qos = {name: each for name, each in settings.qos.items() if name != "DEFAULT"}
     lists = {each.name: each.preempt for each in config.qos} if settings.choices.derive_flags else {}

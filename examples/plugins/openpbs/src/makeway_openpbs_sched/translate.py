@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
-from makeway.config import Config
 from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.model import Cluster
 from makeway.settings import structure
 from makeway_openpbs_sched.settings import NAME, Settings
+
+if TYPE_CHECKING:
+    from makeway.config import Config
 
 _EXPRESS = 150
 _LETTERS = {"requeue": "R", "suspend": "S", "checkpoint": "C", "cancel": "D"}
@@ -66,8 +71,9 @@ def out_of(config: Config) -> Translated:
     ), terms
 
 
-def ways(config: Config) -> list[Way]:
+def ways(config: Config, cluster: Cluster) -> list[Way]:
     """Say which levels of preempt_prio make way for those before them, and by which letter first."""
+    del cluster
     settings = structure(config.policy.settings.get(NAME, {}), Settings, "config")
     if not settings.preemptive_sched:
         return []
