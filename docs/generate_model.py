@@ -51,7 +51,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("Window", "NodeSets", "Overdue", "Grouping", "Finding"),
     ),
     "What a plugin builds": (
-        *("Selector", "AdoptingSelector", "DisplacingSelector", "Forecast"),
+        *("Selector", "AdoptingSelector", "Forecast"),
         *("Gang", "QueuedGang", "TellingGang", "AdoptingGang", "GangOrder", "Stay"),
     ),
     "Closed sets": (
