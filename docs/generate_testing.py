@@ -21,6 +21,7 @@ TITLES = {
     "GangContract": "`GangContract` (`policy.gang`)",
     "PriorityContract": "`PriorityContract` (`policy.priority`)",
     "SearchContract": "`SearchContract` (`policy.search`)",
+    "ActionContract": "`ActionContract` (`makeway_preempt_action`, `policy.plugins`)",
     "ProtectContract": "`ProtectContract` (`policy.protect`)",
     "ReaderContract": "Every reader",
     "WorkloadReaderContract": "`WorkloadReaderContract` (`makeway_workload_readers`)",
