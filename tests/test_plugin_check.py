@@ -196,7 +196,7 @@ FAULTS = {
     ),
     "exception in a method": (
         SELECTOR.replace("return jobs", "raise KeyError('x')").replace("BODY", "return Blocked()"),
-        "hook makeway_selector for job 1: its screen() raised KeyError: 'x' "
+        "hook makeway_selector: its screen() raised KeyError: 'x' "
         "(makeway-x-fake/makeway_x_fake.py, line 9, in screen)",
     ),
     "exception in a probe": (

@@ -62,7 +62,7 @@ def _roles(name: str, hooks: Collection[str]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "select": name if plays["select"] else SELECTOR,
         "preempt": name if plays["preempt"] else POLICY,
-        "plugins": [] if any(plays.values()) else [name],
+        "plugins": [] if any(plays.values()) or "makeway_world" in hooks else [name],
         "protect": [name] if plays["protect"] else [],
     }
     if plays["gang"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -109,7 +109,17 @@ class WholeNodeAttempt:
         return None
 
 
-class PlainSelector:
+class _AskedLast:
+    """Stands among those that protect jobs, which are asked after all others."""
+
+    @staticmethod
+    @hookimpl
+    def makeway_protect() -> Mapping[str, str]:
+        """No job."""
+        return {}
+
+
+class PlainSelector(_AskedLast):
     """Plays the part of the selector and of the search."""
 
     @staticmethod
@@ -130,7 +140,7 @@ class PlainSelector:
         return None
 
 
-class PlainPolicy:
+class PlainPolicy(_AskedLast):
     """Plays the part of the preempt policy."""
 
     @staticmethod
