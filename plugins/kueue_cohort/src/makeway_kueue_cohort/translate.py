@@ -80,10 +80,12 @@ def _without_equal(common: Common) -> list[Term]:
     modes = {common.mode(table) for table in config.partition} - {"requeue", "off"}
     if modes:
         found.append(Term(f"preempt_mode {', '.join(sorted(modes))}", "", "Kueue evicts: victims start anew"))
-    for table in (*config.partition, *config.qos):
-        if table.grace_time:
+    graces = [(each.name, each.grace_time) for each in config.partition]
+    graces += [(each.name, each.grace_time) for each in config.qos]
+    for name, grace in graces:
+        if grace:
             why = "terminationGracePeriodSeconds is one for all pods: grace_time of the policy's settings"
-            found.append(Term(f"{table.name}: grace_time {table.grace_time:g} s", "", why))
+            found.append(Term(f"{name}: grace_time {grace:g} s", "", why))
     if config.policy.preemption.exempt_time:
         found.append(Term("exempt_time", "", "Kueue protects nobody for a time"))
     return found

@@ -63,8 +63,8 @@ def into(common: Common) -> Translated:
         settings["min_active_time"] = exempt
         terms.append(Term(f"exempt_time {exempt:g} s", f"JOBPREEMPTMINACTIVETIME {exempt:g}"))
     terms += _graces(config)
-    table = attrs.evolve(config.policy, settings={**config.policy.settings, NAME: settings})
-    return attrs.evolve(config, policy=table), terms
+    chosen = attrs.evolve(config.policy, settings={**config.policy.settings, NAME: settings})
+    return attrs.evolve(config, policy=chosen), terms
 
 
 def _flags(common: Common, table: Any) -> list[str]:
