@@ -47,7 +47,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import at_once, by_request, hookimpl, sure_by
+from makeway.hookspecs import about, at_once, by_request, hookimpl, sure_by
 from makeway.model import (
     Attempt,
     Blocked,
@@ -139,6 +139,8 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
 
 
 @hookimpl
+@about(lambda job: "+" in str(job.partition.attributes.get("HOSTS", "")))
+@by_request(alike)
 def makeway_node_sets(job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
     """Place jobs on the hosts that HOSTS of their queue prefers, on others only with them (9.3)."""
     levels = site_of(view).queue_of(job).preferred

@@ -67,14 +67,16 @@ class Prober:
         self._recorder = recorder
         self._closes = policies.closes
         self._windows = policies.implements("makeway_windows")
-        self._in_sets = policies.implements("makeway_node_sets")
+        sets = "makeway_node_sets"
+        self._in_sets = policies.concerns(sets) if policies.implements(sets) else None
+        """Tells for which jobs nodes come in sets; None: for none."""
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
         self._takes_completing = getattr(selector, "takes_completing_required", False)
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
         self._told: dict[int, tuple[Blocked, Blocked]] = {}
         """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
-        self.plain = not (self._closes or self._in_sets or self._gang)
+        self.plain = not (self._closes or self._in_sets is not None or self._gang)
         """Whether a job has all nodes that are open to it, and is asked about once."""
         self._place: Place | None = getattr(selector, "place_now", None)
         """Answers without an attempt; None: the selector has no such way."""
@@ -226,7 +228,7 @@ class Prober:
 
     def _in_its_sets(self, job: Job, nodes: NodeBits) -> Placement | Blocked:
         """Ask the selector for one set of nodes after the other, if a plugin has any."""
-        if not self._in_sets:
+        if self._in_sets is None or not self._in_sets(job):
             return self._on(job, nodes)
         sets = self._policies.node_sets(job, nodes, self._ledger)
         blocked = Blocked(detail="none of the sets of nodes that it may use has room")
@@ -283,7 +285,7 @@ class Prober:
     ) -> Forecast | None:
         """Say when a job could start on `nodes`, in one of the sets of nodes that it may use; None: it could not."""
         ledger = self._ledger
-        if not self._in_sets:
+        if self._in_sets is None or not self._in_sets(job):
             return self._selector.forecast(job, nodes, ledger, removable)
         sets = self._policies.node_sets(job, nodes, ledger).sets
         if nodes in sets:  # where it will lie once it starts does not count yet
@@ -294,7 +296,7 @@ class Prober:
     def forecast_between(self, job: Job, nodes: NodeBits) -> Forecast | None:
         """Say the same of a job that has to keep clear of windows."""
         if not self._windows:
-            if not self._in_sets:
+            if self._in_sets is None or not self._in_sets(job):
                 return self._selector.forecast(job, nodes, self._ledger, ())
             return self.forecast(job, nodes)
         now, length = self._ledger.now, length_of(job)
