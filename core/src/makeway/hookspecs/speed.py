@@ -18,7 +18,7 @@ from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Turns
 def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
     """Mark an implementation of `makeway_admit` or `makeway_node_sets` as being about some jobs only.
 
-    Goes below ``@hookimpl``. The hook is not called for a job that no implementation is about, so that it costs nothing.
+    Goes below ``@hookimpl``. The hook is not called for a job that no implementation is about.
 
     :param wanted: says of a pending job, by what it asked for, whether the limit, or the sets, are about it.
     """
