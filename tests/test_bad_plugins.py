@@ -73,7 +73,8 @@ USED_AS: dict[str, dict[str, Any]] = {
     "makeway_admit": BASE | {"plugins": [NAME]},
     "makeway_accept": BASE | {"plugins": [NAME]},
     "makeway_preempt_candidates": BASE | {"preempt": NAME, "preempt_mode": "requeue"},
-    "makeway_preempt_mode": PREEMPTING | {"plugins": [NAME], "preempt": "x/first", "preempt_mode": "requeue,gang"},
+    "makeway_preempt_mode": PREEMPTING
+    | {"plugins": [NAME], "preempt": "x/first", "preempt_mode": "requeue,gang"},
     "makeway_protect": PREEMPTING | {"protect": [NAME]},
     "makeway_search": PREEMPTING | {"search": NAME},
     "makeway_preempt_action": PREEMPTING | {"plugins": [NAME], "preempt": "x/first"},

@@ -12,7 +12,11 @@ from makeway.settings import structure
 from makeway_app.replay import Options, replay
 from makeway_slurm import preemption
 
-WAYS: tuple[dict[str, Any], ...] = ({"keep": False}, {"sink": lambda line: None}, {"traced": lambda job: True})
+WAYS: tuple[dict[str, Any], ...] = (
+    {"keep": False},
+    {"sink": lambda line: None},
+    {"traced": lambda job: True},
+)
 
 
 def _site() -> Config:
