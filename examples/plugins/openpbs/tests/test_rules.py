@@ -305,6 +305,18 @@ def test_a_suspended_job_may_preempt_where_it_was(pbs: Pbs) -> None:
     assert run.steps("J2") == ("6 J2 start", "25 J2 suspend for E1")
 
 
+def test_a_suspended_job_whose_victims_would_not_do_touches_nobody(pbs: Pbs) -> None:
+    """3.5: at 8, without J2 there would be 1 CPU of the 3 of E1, for E9 has 2 until 25."""
+    run = pbs(
+        "E1 mid 0 3 100; E9 top 5 2 20; J2 workq 6 1 100; J3 workq 8 1 10",
+        nodes=3,
+        queues={"workq": 0, "mid": 200, "top": 300},
+        until=60,
+    )
+    assert run.steps("E1") == ("0 E1 start", "5 E1 suspend for E9", "25 E1 resume")
+    assert run.steps("J2") == ("6 J2 start", "25 J2 suspend for E1")
+
+
 def test_express_before_suspended_before_fresh(pbs: Pbs) -> None:
     """5.2: at 35 a fresh express job goes first, then the suspended one, then the fresh normal one."""
     run = pbs("J1 workq 0 1 100; J2 workq 1 1 10; E1 expressq 5 1 30; E2 expressq 10 1 10")

@@ -90,7 +90,9 @@ class Arbiter:
         if not found.jobs:
             return
         choice = search(_OwnVnodes(job, view), found, view, now, site)
-        victims = [found.jobs[at] for at in choice.victims] if choice is not None else []
+        if isinstance(choice, Blocked):
+            return
+        victims = [found.jobs[at] for at in choice.victims]
         letters = {victim.id: actions.letter_and_refusals(victim, now, site)[0] for victim in victims}
         if not all(letters.values()):
             return

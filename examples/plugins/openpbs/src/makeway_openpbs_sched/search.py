@@ -130,7 +130,8 @@ class Search:
         """Say why nobody is left who could help."""
         value, level = self._level(self._job)
         oddities = self._site.settings.project_limit_by_user
-        risen, lifted = [], []
+        risen: list[Job] = []
+        lifted: list[Job] = []
         for at, job in enumerate(self._jobs):
             if at in self._taken or not helps(reason, job, self._job, oddities):
                 continue

@@ -12,7 +12,7 @@ from makeway.settings import structure
 from makeway_openpbs_sched.settings import NAME, Settings
 
 if TYPE_CHECKING:
-    from makeway.config import Config
+    from makeway.config import Config, PartitionTable, QosTable
 
 _EXPRESS = 150
 _LETTERS = {"requeue": "R", "suspend": "S", "checkpoint": "C", "cancel": "D"}
@@ -37,7 +37,8 @@ def into(common: Common) -> Translated:
     terms.append(Term(f"preempt_mode {', '.join(modes)}", f"preempt_order = {_LETTERS.get(mode, 'R')}", why))
     if any(qos.preempt for qos in config.qos):
         terms.append(Term("Preempt lists of QOS", "", "PBS knows no QOS; queues and limits decide"))
-    for each in (*config.partition, *config.qos):
+    limited: tuple[PartitionTable | QosTable, ...] = (*config.partition, *config.qos)
+    for each in limited:
         if each.grace_time:
             terms.append(
                 Term(f"{each.name}: grace_time {each.grace_time:g} s", "", "PBS gives no time to save")
