@@ -72,7 +72,8 @@ class Question:
     qos: str = ""
 
 
-LOW, HIGH = {"partition": "low"}, {"partition": "high"}
+LOW: dict[str, Any] = {"partition": "low"}
+HIGH: dict[str, Any] = {"partition": "high"}
 QUESTIONS = [
     Question(
         DESY,

@@ -118,8 +118,9 @@ def test_a_plugin_changes_nothing_that_it_looks_at() -> None:
     assert len(looking.found) == 11
     for name, value in looking.found.items():
         assert isinstance(value, Mapping), name
+        changed: Any = value
         with pytest.raises(TypeError):
-            value["x"] = 1
+            changed["x"] = 1
 
 
 class Each:

@@ -11,11 +11,11 @@ from makeway_testing import builders
 
 CLUSTER = build_cluster(
     builders.config(
-        [
-            {"name": "n0", "cpus": 1, "features": ["a"]},
-            {"name": "n1", "cpus": 1, "features": ["a", "b"]},
-            {"name": "n2", "cpus": 1, "features": ["c"]},
-        ],
+        (
+            builders.node("n0", features=("a",)),
+            builders.node("n1", features=("a", "b")),
+            builders.node("n2", features=("c",)),
+        ),
         {"partitions": {"p": {}}},
     )
 )

@@ -25,7 +25,7 @@ def exactly(plain: type) -> Any:
     def check(value: Any, _: Any) -> Any:
         if type(value) is not plain:
             raise Wrong(f"got {shown(value)}; allowed: {_PLAIN[plain]}")
-        if plain is int and not -LARGEST <= value <= LARGEST:
+        if isinstance(value, int) and not -LARGEST <= value <= LARGEST:
             raise Wrong(f"got {shown(value)}; allowed: -{LARGEST} to {LARGEST}")
         return value
 

@@ -74,7 +74,7 @@ class Arbiter:
     def tick(self, view: ClusterView) -> list[GangOrder]:
         return []
 
-    before_pass = tick
+    before_pass = after_pass = tick
 
 
 class WithArbiter:

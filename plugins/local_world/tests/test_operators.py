@@ -98,7 +98,7 @@ def test_a_cancel_of_a_job_on_its_way_back_to_the_queue_ends_it(site: Site) -> N
     stubborn = ["sh", "-c", "trap : TERM; i=0; while [ $i -lt 300 ]; do sleep 0.2; i=$((i+1)); done"]
 
     def leaving() -> str:
-        victim = site.submit("-p", "rq", "-n", "4", "--", *stubborn)
+        victim: str = site.submit("-p", "rq", "-n", "4", "--", *stubborn)
         site.until(lambda: site.state_of(victim) == "RUNNING")
         time.sleep(0.3)  # until its trap is set
         site.submit("-p", "urgent", "-n", "4", "--", "true")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import attrs
 import pytest
@@ -28,7 +29,7 @@ WORLDS = ("world/local", "local", "world/slurm", "slurm", "world/of-a-site")
 DEFECTS = sorted(vendors.defects())
 
 
-def in_world(name: str, **scheduler: object) -> Config:
+def in_world(name: str, **scheduler: Any) -> Config:
     """Return the configuration of a world, under a scheduler that is set like this."""
     config = parse_toml(CONFIG, "test")
     return attrs.evolve(

@@ -22,7 +22,7 @@ class ReadOnly(dict[Any, Any]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("values of the contract are read-only; make a dict of it first")
 
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let it be copied, and go to another process."""

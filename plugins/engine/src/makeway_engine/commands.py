@@ -115,8 +115,8 @@ class Commands:
             raise Refused("the job is completing")
         if job.kept and command.user is not None and command.name in _LET_GO:
             what = "has stopped" if job.suspended_by is SuspendedBy.ADMIN else "holds"
-            verb = {"priority": "give it a priority"}.get(command.name, f"{command.name} it")
-            raise Refused(f"an operator {what} the job; only operators may {verb}")
+            doing = {"priority": "give it a priority"}.get(command.name, f"{command.name} it")
+            raise Refused(f"an operator {what} the job; only operators may {doing}")
         verb(job, command)
         self._transitions.changed = True
 

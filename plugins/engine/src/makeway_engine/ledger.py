@@ -214,7 +214,8 @@ class Ledger:
     @property
     def license_holders(self) -> Mapping[str, Mapping[str, int]]:
         """Licence -> active jobs that hold some of it -> how many."""
-        return read_only(self._license_holders)
+        holders: Mapping[str, Mapping[str, int]] = read_only(self._license_holders)
+        return holders
 
     @property
     def told_now(self) -> int:

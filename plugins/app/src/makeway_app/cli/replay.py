@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import attrs
 import click
@@ -244,10 +244,10 @@ def replay(
                 _keeping(failures, "--report", files, lambda to: write(records.named(names), to.write))
             seen = [each for view in views for each in view(records.named(names))]
         _keeping(failures, "--log", files, lambda to: None)
-        for name, each in zip(letters(columns), runs, strict=True):
-            if each.against is not None:
-                seen += [Text(f"{name}: {each.column.label}")] if len(runs) > 1 else []
-                seen += each.against.tables(each.column, loaded.matters)
+        for name, done in zip(letters(columns), runs, strict=True):
+            if done.against is not None:
+                seen += [Text(f"{name}: {done.column.label}")] if len(runs) > 1 else []
+                seen += done.against.tables(done.column, loaded.matters)
     on_stderr = STDOUT in (json_file, log_file, report_file, rejected_file)
     note("note", dict.fromkeys(text for each in runs for text in each.notes))
     note("note", dict.fromkeys(text for each in columns for text in each.workload.notes))
@@ -334,8 +334,9 @@ def _runs(
 
     real = any(registry.full_name(each.world.name) != SIMULATED for each in variants.values())
     workers = 0 if real or request.runner is not None else cores()
-    for at in range(len(labels)) if records is not None else ():
-        records.path(at)
+    if records is not None:
+        for at in range(len(labels)):
+            records.path(at)
     with (
         _interruptible(stop, real=real) as wait,
         side_by_side(other, len(labels) - 1, workers, "--compare") as others,
@@ -386,7 +387,7 @@ def _interruptible(stop: list[int], *, real: bool) -> Iterator[Callable[[Callabl
         signal.signal(signal.SIGINT, before)
 
 
-def _interrupted(first: Ran, keeper: Keeper, board: Board, files: Mapping[str, Output]) -> None:
+def _interrupted(first: Ran, keeper: Keeper, board: Board, files: Mapping[str, Output]) -> NoReturn:
     """Say where the runs stopped, keep what was written, and leave.
 
     :raises click.exceptions.Exit: always.

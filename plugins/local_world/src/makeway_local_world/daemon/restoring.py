@@ -180,25 +180,25 @@ def _write(database: sqlite3.Connection, left: _Left, zero: float) -> str:
     began = max(0.0, (left.since or zero) - zero)
     for _ in range((known or {}).get("starts", 0), left.incarnation):
         _tell(database, left.job_id, began, state="RUNNING", nodes=(left.held or {}).get("nodes", ""))
-    standing: dict[str, Any] | None = {"starts": left.incarnation, "submit_at": submitted}
+    standing: dict[str, Any] = {"starts": left.incarnation, "submit_at": submitted}
     state, ended_at, told = "PENDING", None, "waits"
     if left.there and left.held is not None:
         state, told = "RUNNING", f"was started, for the {_nth(left.incarnation)} time"
         standing |= {"allocation": left.held, "started_at": began}
     elif left.end is not None and left.end.killed is None and not left.end.failed and not left.there:
-        state, standing = left.end.state.value, None
+        state = left.end.state.value
         ended_at = max(0.0, (left.end.wall or zero) - zero)
         told = f"ended: {left.end.why or 'exit code 0'}"
         _tell(database, left.job_id, ended_at, state=state)
     elif left.incarnation:
         standing["restarts"] = left.incarnation
         told = "had run and was ended, by a cancel or for a requeue; it waits"
-    if standing is not None:
+    if ended_at is None:
         place = database.execute("SELECT place FROM jobs WHERE id = ?", (left.job_id,)).fetchone()[0]
         standing |= {"state": state, "index": place}
     database.execute(
         "UPDATE jobs SET standing = ?, state = ?, ended_at = ? WHERE id = ?",
-        (None if standing is None else json.dumps(standing), state, ended_at, left.job_id),
+        (json.dumps(standing) if ended_at is None else None, state, ended_at, left.job_id),
     )
     return f"job {left.job_id} {told}"
 

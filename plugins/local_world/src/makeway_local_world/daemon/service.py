@@ -361,9 +361,9 @@ class Service:
     # --------------------------------------------------------------------------------- logs
     async def logs(self, caller: Caller, job_id: str) -> dict[str, Any]:
         """Tell where the output of a job is; whoever asks opens it with rights of his own."""
-        names = await self.tasks(job_id)
-        if names != [job_id]:
-            return {"job": job_id, "tasks": names}
+        tasks = await self.tasks(job_id)
+        if tasks != [job_id]:
+            return {"job": job_id, "tasks": tasks}
         shown = await self.job(caller, job_id)
         if not self.rules.may_see(caller.uid, str(shown["user"])):
             raise Refusal(f"job {job_id} belongs to {shown['user']}")
