@@ -128,7 +128,7 @@ def test_whose_shadow_a_job_lies_in_is_told() -> None:
     low = [job(name, at, 1) for name, at in (("485", 0), ("486", 0), ("487", 1), ("488", 1), ("489", 2))]
     jobs = [*low, job("490", 27, 3, partitions=("hipri",), run_time=30.0)]
     assert stays(config, jobs, 90, 30, "485") == [
-        (27, 57, "in the shadow of jobs of a higher tier", ("490",))
+        (27, 57, "its resources go to jobs of a higher tier", ("490",))
     ]
 
 

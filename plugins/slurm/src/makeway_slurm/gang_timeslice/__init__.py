@@ -36,6 +36,8 @@ __makeway_vendor__ = "slurm"
 
 _TINY = 1e-6
 _LEAST_SLICE = 5.0
+HIGHER = "its resources go to a job of a higher tier"
+"""Why a job is stopped that lies in the shadow of another, as people read it."""
 _SLICE = 'policy.settings."gang/timeslice".timeslice'
 
 
@@ -150,7 +152,7 @@ class Timeslicer:
         member, partition = found
         shadows = self._in_conflict(member, partition.shadows.values())
         if shadows:
-            return (Stay(why="in the shadow of jobs of a higher tier", holders=shadows),)
+            return (Stay(why="its resources go to jobs of a higher tier", holders=shadows),)
         row = [
             each for each in partition.jobs.values() if each.place is not Place.NONE and each is not member
         ]
@@ -261,7 +263,7 @@ class Timeslicer:
         if hit and mode.frees_all:
             self._doomed.append(member)
         else:
-            why = f"in the shadow of {shadow.job.id}" if shadow else "waits for its turn"
+            why = HIGHER if shadow else "waits for its turn"
             self._order(GangVerb.SUSPEND, member, shadow, why)
         member.running = False
         self._clear_shadow(member)
@@ -378,7 +380,7 @@ class Timeslicer:
             mode = self._view.mode_of(member.job)
             _, partition = self._members[member.job.id]
             shadow = self._shadow_over(partition, member)
-            why = f"in the shadow of {shadow.job.id}" if shadow else "lost its turn under a shadow"
+            why = HIGHER if shadow else "lost its turn to a job of a higher tier"
             if mode.frees_all:
                 leaves = self._ends_leaving and member.job.state is JobState.COMPLETING
                 self._order(GangVerb.END if leaves else GangVerb.PREEMPT, member, shadow, why, mode)
