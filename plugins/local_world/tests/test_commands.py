@@ -202,7 +202,7 @@ def test_why_and_whom_look_ahead_with_a_copy(up: Site) -> None:
     told = up.ok("whom", "-p", "urgent", "-n", "2")
     assert told.splitlines()[0] == "it starts at once"
     assert f"for that job {low} (partition normal," in told
-    assert "is suspended" in told
+    assert "is suspended (its resources go to a job of a higher tier)" in told
     assert up.state_of(low) == "RUNNING"
     waits = up.submit("-n", "1", "--", "true")
     answer = json.loads(up.ok("why", "--json", waits))
@@ -210,8 +210,25 @@ def test_why_and_whom_look_ahead_with_a_copy(up: Site) -> None:
     assert answer["expected_at"] == pytest.approx(shown["started_at"] + 600.0, abs=5.0)
     urgent = up.submit("-p", "urgent", "-n", "2", "-t", "5", "--", "sleep", "600")
     up.until(lambda: up.state_of(low) == "SUSPENDED")
-    assert f"it makes way for job {urgent} (partition urgent," in up.ok("why", low)
+    why = up.ok("why", low)
+    assert f"it makes way for job {urgent} (partition urgent," in why
+    assert f"it stays suspended: its resources go to jobs of a higher tier: job {urgent} (" in why
     assert up.run("whom", "-n", "64").stdout.startswith("it could never run here")
+
+
+def test_a_refused_submission_is_told_by_its_id_and_is_no_history(up: Site) -> None:
+    """Who finds the id in a log reads why there was never such a job."""
+    refused = up.run("submit", "-n", "64", "--", "true")
+    assert refused.exit_code == 1
+    job = up.submit("--hold", "--", "true")
+    before = str(int(job) - 1)
+    head, reason = up.ok("why", before).splitlines()
+    assert f"job {before} (true) of " in head
+    assert ": refused, " in head
+    assert reason.startswith("  it was never a job: ")
+    assert reason.removeprefix("  it was never a job: ") in refused.stderr
+    assert up.ended() == []
+    assert f"job {before}: it has ended: REFUSED" in up.run("cancel", before).stderr
 
 
 def test_history_shows_the_cpus_that_a_job_held(up: Site) -> None:

@@ -65,6 +65,10 @@ def _sentences(known: Known) -> Iterator[str]:
     yield f"job {job['id']}{name} of {job['user']}: {_state(known)}"
     if known.trouble:
         yield f"nothing is started now: {known.trouble}"
+    if job["state"] == "REFUSED":
+        yield from (
+            f"it was never a job: {line['reason']}" for line in known.lines if line["kind"] == "rejected"
+        )
     if job["state"] == "PENDING":
         yield from _pending(known)
     elif job["state"] == "SUSPENDED":
