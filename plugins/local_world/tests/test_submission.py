@@ -49,6 +49,18 @@ def test_what_is_stored_is_read(tmp_path: Path, given: Submission) -> None:
     assert os.listdir(place) == [FILE]
 
 
+def test_all_of_a_submission_survives_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file, its directory, and those above that got a new name; each is brought to safety after what it names."""
+    done: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: done.append(os.readlink(f"/proc/self/fd/{handle}")))
+    store(tmp_path, PLAIN)
+    place = directory_of(tmp_path, PLAIN.job_id)
+    assert done == [f"{place / FILE}.tmp", str(place), str(place.parent), str(tmp_path)]
+    done.clear()
+    store(tmp_path, attrs.evolve(PLAIN, job_id="8"))
+    assert done[1:] == [str(place.parent / "8"), str(place.parent)]
+
+
 def test_storing_again_replaces(tmp_path: Path) -> None:
     """An update is a store."""
     store(tmp_path, PLAIN)

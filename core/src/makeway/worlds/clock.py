@@ -7,6 +7,7 @@ sleeps and changes of the clock are noticed.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from typing import Protocol
@@ -75,12 +76,16 @@ def uptime() -> tuple[str, float]:
 
     The boot is empty where it has no name.
     """
+    return _boot(), time.monotonic()
+
+
+@functools.cache
+def _boot() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            boot = file.read().strip()
+            return file.read().strip()
     except OSError:
-        boot = ""
-    return boot, time.monotonic()
+        return ""
 
 
 def _boot_time() -> float:

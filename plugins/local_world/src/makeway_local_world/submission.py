@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
@@ -203,19 +203,23 @@ def store(state: Path, submission: Submission) -> None:
     :raises OSError: it could not be stored; one that was there before is as it was.
     """
     place = directory_of(state, submission.job_id)
-    for folder in (place.parent, place):
-        if not folder.is_dir():
-            folder.mkdir(mode=0o700, exist_ok=True)
-            above = open_directory(folder.parent)
-            try:
-                os.fsync(above)
-            finally:
-                os.close(above)
-    folder_handle = open_directory(place)
+    above = [place.parent] if place.parent.is_dir() else [place.parent, state]
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    place.mkdir(mode=0o700, exist_ok=True)
+    with _opened(place) as folder:
+        write_durably(folder, FILE, encoded(submission))
+    for each in above:  # last, for by then the disk has done most of it
+        with _opened(each) as folder:
+            os.fsync(folder)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    handle = open_directory(path)
     try:
-        write_durably(folder_handle, FILE, encoded(submission))
+        yield handle
     finally:
-        os.close(folder_handle)
+        os.close(handle)
 
 
 def load(state: Path, job_id: str) -> Submission:

@@ -36,6 +36,8 @@ ROW = 2000
 """Bytes that a job takes in the journal, but for what it waits for."""
 BLOCK = 100
 """Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
+STORES = 16
+"""Submissions that are written at a time: a disk brings those that wait for it to safety together."""
 _COUNTER = "next-id"
 
 
@@ -105,7 +107,7 @@ class Intake:
         self._numbers = Numbers(state, used)
         self._keys: dict[str, tuple[str, ...]] = {key: tuple(jobs) for key, jobs in past.keys().items()}
         self._under_way: dict[str, asyncio.Future[Taken]] = {}
-        self._disk = ThreadPoolExecutor(4, "store")
+        self._disk = ThreadPoolExecutor(STORES, "store")
         self._tally = Tally()
         self._count(desk.engine.ledger.jobs.values())
         self._forget_orphans(set(used))
@@ -169,17 +171,11 @@ class Intake:
             del self._under_way[key]
 
     async def _make(self, request: Request, who: Who, free: bool) -> Taken:
-        desk = self._desk
-        now, wall, requeues, default = await asyncio.wrap_future(
-            desk.ask(
-                lambda: (
-                    max(desk.live.clock.now(), desk.engine.ledger.now),
-                    desk.live.clock.wall(),
-                    desk.engine.config.scheduler.requeue,
-                    desk.engine.ledger.cluster.default_partition,
-                )
-            )
-        )
+        # Whatever the engine does meanwhile: each of these is one value, and waits for no step.
+        engine, clock = self._desk.engine, self._desk.live.clock
+        now, wall = max(clock.now(), engine.ledger.now), clock.wall()
+        requeues = engine.config.scheduler.requeue
+        default = engine.ledger.cluster.default_partition
         if not request.partitions and default is not None:
             request = attrs.evolve(request, partitions=(default.name,))
         # The id comes last, so that a request that is wrong uses none up.

@@ -156,10 +156,11 @@ def _is_member(name: str, uid: int, group: str) -> bool:
 
 def forget() -> None:
     """Ask the system again who is who; called when the configuration is read again."""
-    name_of.cache_clear()
-    _is_member.cache_clear()
+    for known in (name_of, _is_member, who_is):
+        known.cache_clear()
 
 
+@functools.lru_cache(maxsize=4096)
 def who_is(uid: int, gid: int) -> Who:
     """Return whose rights a job has that this user submits."""
     name = name_of(uid)
