@@ -7,6 +7,7 @@ import click
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem, nearest
+from makeway.escapes import printable_lines
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import TRACE, UNUSABLE, switched_on
 from makeway_app.cli.inputs import check_plugins, with_actions
@@ -77,7 +78,7 @@ def explain(
     paragraphs = list(story(run, witness, loaded.places))
     if not paragraphs:
         paragraphs = [f"job {job} was not submitted before --until"]
-    click.echo("\n\n".join(paragraphs))
+    click.echo(printable_lines("\n\n".join(paragraphs)))
     if any(witness.wants(each) for each, _, _ in run.recorder.unrunnable):
         raise click.exceptions.Exit(UNUSABLE)
 
@@ -100,7 +101,7 @@ def _unusable_rows(request: Request, config: Config, wanted: str) -> list[str]:
         return [f"a row of job {wanted} cannot be used: {text}" for text in told]
     if told:
         lines = "\n".join(f"  {text}" for text in told)
-        click.echo(f"job {wanted} is not replayed, its row cannot be used\n{lines}")
+        click.echo(printable_lines(f"job {wanted} is not replayed, its row cannot be used\n{lines}"))
         raise click.exceptions.Exit(UNUSABLE)
     span = f", {next(iter(ids))} to {next(reversed(ids))}" if ids else ""
     bad = workload.rejected_count
