@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from makeway_local_world.commands.client import Daemon
+from makeway_local_world.daemon.web import MOST_PASSES
+
 Site = Any
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
@@ -74,6 +77,18 @@ def test_with_control_changes_need_our_own_origin(up: Site) -> None:
     assert _asked(url, "POST", path, Cookie=cookie, Origin="http://localhost.evil.example")[0] == 403
     assert up.jobs()[job]["held"]
     assert _asked(url, "POST", path, Cookie=cookie, Origin=own)[0] == 200
+
+
+def test_a_user_has_so_many_addresses_and_browsers(up: Site) -> None:
+    """The oldest goes where another comes, so nobody fills the daemon's memory with them."""
+    daemon = Daemon(up.state / "socket")
+    urls = [str(daemon.post("/v1/web", {})["url"]) for _ in range(MOST_PASSES + 1)]
+    assert _asked(urls[0])[0] == 401
+    cookies = [_cookie(url) for url in urls[1:]]
+    assert _asked(urls[0], path="/v1/jobs", Cookie=cookies[0])[0] == 200
+    cookies.append(_cookie(str(daemon.post("/v1/web", {})["url"])))
+    assert _asked(urls[0], path="/v1/jobs", Cookie=cookies[0])[0] == 401
+    assert _asked(urls[0], path="/v1/jobs", Cookie=cookies[1])[0] == 200
 
 
 @pytest.fixture

@@ -43,6 +43,8 @@ COOKIE = "makeway"
 TOKEN_LASTS = 300.0
 """Seconds in which the address has to be opened."""
 COOKIE_LASTS = 7 * 86400.0
+MOST_PASSES = 20
+"""Addresses that a user may have open, and as many browsers; if another comes, the oldest has to go."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -57,6 +59,14 @@ class _Pass:
 
     caller: Caller
     until: float
+
+
+def _give(table: dict[str, _Pass], name: str, given: _Pass) -> None:
+    """Enter a token or a cookie; the oldest of the same user has to go where there are too many."""
+    own = [each for each, known in table.items() if known.caller.uid == given.caller.uid]
+    for each in own[: max(0, len(own) + 1 - MOST_PASSES)]:
+        del table[each]
+    table[name] = given
 
 
 class Pages:
@@ -89,7 +99,7 @@ class Pages:
             for name in [name for name, each in table.items() if each.until < now]:
                 del table[name]
         token = secrets.token_urlsafe(32)
-        self._tokens[token] = _Pass(attrs.evolve(caller, control=control), now + TOKEN_LASTS)
+        _give(self._tokens, token, _Pass(attrs.evolve(caller, control=control), now + TOKEN_LASTS))
         return f"http://127.0.0.1:{self._port}/?token={token}"
 
     async def _listen(self, port: int) -> None:
@@ -157,7 +167,7 @@ class Pages:
         if found is None or found.until < time.time():
             return failure(401, "this address was used before, or is too old; ask for another: makeway web")
         cookie = secrets.token_urlsafe(32)
-        self._cookies[cookie] = attrs.evolve(found, until=time.time() + COOKIE_LASTS)
+        _give(self._cookies, cookie, attrs.evolve(found, until=time.time() + COOKIE_LASTS))
         response = web.Response(status=303, headers={"Location": "/"})
         response.set_cookie(
             COOKIE, cookie, httponly=True, samesite="Strict", path="/", max_age=int(COOKIE_LASTS)
