@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import pwd
+import re
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -91,6 +94,65 @@ def test_a_user_has_so_many_addresses_and_browsers(up: Site) -> None:
     assert _asked(urls[0], path="/v1/jobs", Cookie=cookies[1])[0] == 200
 
 
+def _read(url: str, job: str, cookie: str) -> list[dict[str, Any]]:
+    status, _, body = _asked(url, path=f"/v1/jobs/{job}/output", Cookie=cookie)
+    assert status == 200, body
+    return list(json.loads(body)["files"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
+def test_output_is_read_with_the_rights_of_its_reader(system: Site) -> None:
+    """One's own is shown, whatever path it has; nothing that its reader may not read, and no pipe; others' never."""
+    ann = pwd.getpwnam("daemon").pw_uid
+    home = system.directory / "home"
+    home.mkdir()
+    os.chown(home, ann, -1)
+    (home / "secret").write_text("root's")
+    (home / "secret").chmod(0o600)
+    cookie = _cookie(url := system.ask(ann, "post", "/v1/web", {})["url"])
+
+    def printed(output: str, *command: str) -> list[dict[str, Any]]:
+        body = {
+            "command": command,
+            "cwd": str(home),
+            "output": output,
+            "environment": {"PATH": "/usr/bin:/bin"},
+        }
+        job = str(system.ask(ann, "post", "/v1/jobs", body)["id"])
+        system.until(lambda: system.ask(ann, "get", f"/v1/jobs/{job}").get("ended_at"))
+        return _read(url, job, cookie)
+
+    assert printed("log", "printf", "a\\nb")[0]["text"] == "a\nb"
+    (home / "here").symlink_to(home / "secret")
+    os.chown(home / "here", ann, -1, follow_symlinks=False)
+    os.mkfifo(home / "pipe")
+    os.chown(home / "pipe", ann, -1)
+    swap = "ln -sfn secret %s; echo mine"
+    assert printed("first", "sh", "-c", swap % "first") == [
+        {"path": str(home / "first"), "why": "Permission denied"}
+    ]
+    assert printed("second", "sh", "-c", "ln -sfn pipe second")[0]["why"] == "it is no plain file"
+    found = printed("long", "sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x")[0]
+    assert (found["size"], found["text"]) == (100_000, "x" * (64 << 10))
+    mine = system.submit("-o", str(home / "here"), "--hold", "--", "true")
+    status, _, body = _asked(url, path=f"/v1/jobs/{mine}/output", Cookie=cookie)
+    assert status == 409, "in private mode, others' paths are not told either"
+    assert "belongs to root" in body
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
+def test_operators_are_told_where_output_of_others_is(crowded: Site) -> None:
+    """The daemon opens it with nobody's rights but its owner's."""
+    ann = pwd.getpwnam("daemon").pw_uid
+    body = {"command": ["true"], "cwd": "/", "output": "/dev/null", "hold": True}
+    job = str(crowded.ask(ann, "post", "/v1/jobs", body)["id"])
+    cookie = _cookie(url := crowded.ask(0, "post", "/v1/web", {})["url"])
+    (only,) = _read(url, job, cookie)
+    assert only["path"] == "/dev/null"
+    assert "the page opens files of your own jobs only" in only["why"]
+    crowded.ask(ann, "post", "/v1/commands", {"verb": "cancel", "jobs": [job]})
+
+
 @pytest.fixture
 def browser() -> Iterator[Any]:
     """Return a browser without a window."""
@@ -150,3 +212,48 @@ def test_the_page_shows_who_makes_way_as_it_happens(up: Site, browser: Any) -> N
         if each["level"] == "SEVERE" and "favicon" not in each["message"]
     ]
     assert not severe
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
+def test_the_page_has_what_was_before_it_and_only_what_its_reader_may_do(crowded: Site, browser: Any) -> None:
+    """A job that ended is listed and drawn; jobs of others, and what an operator has done, have no buttons."""
+    ann = pwd.getpwnam("daemon").pw_uid
+    home = crowded.directory / "ann"
+    home.mkdir()
+    os.chown(home, ann, -1)
+    body = {
+        "command": ["echo", "hello"],
+        "cwd": str(home),
+        "output": "log",
+        "environment": {"PATH": "/usr/bin:/bin"},
+    }
+    over, mine = (
+        str(crowded.ask(ann, "post", "/v1/jobs", each)["id"]) for each in (body, {**body, "hold": True})
+    )
+    theirs = crowded.submit("--hold", "--", "true")
+    kept = str(crowded.ask(ann, "post", "/v1/jobs", {**body, "hold": True})["id"])
+    crowded.ok("hold", kept)
+    crowded.until(lambda: crowded.ask(ann, "get", f"/v1/jobs/{over}").get("ended_at"))
+    browser.get(crowded.ask(ann, "post", "/v1/web", {"control": True})["url"])
+
+    def shown(script: str, *values: str) -> Any:
+        return browser.execute_script(f"return {script}", *values)
+
+    cells = (
+        "[...document.querySelectorAll(`#ended tr[data-job='${arguments[0]}'] td`)].map(e => e.textContent)"
+    )
+    row = crowded.until(lambda: shown(cells, over), "the row of what has ended")
+    assert row[3:6] == ["daemon", "COMPLETED", "0:0"]
+    assert re.fullmatch(r"([01][0-9]|2[0-3])(:[0-5][0-9]){2}", row[6]), "24 hours"
+    drawn = "Number(document.getElementById('gantt').dataset.drawn)"
+    crowded.until(lambda: shown(drawn) >= 1, "where it ran")
+    told = "document.getElementById('events').textContent"
+    crowded.until(lambda: f"job {over}: completed" in shown(told), "what happened before")
+    buttons = "[...document.querySelectorAll(`#queue tr[data-job='${arguments[0]}'] button`)].map(e => e.textContent)"
+    assert shown(buttons, mine) == ["release", "cancel"]
+    assert shown(buttons, kept) == ["cancel"]
+    assert shown(buttons, theirs) == []
+    browser.execute_script(f"document.querySelector(\"#ended tr[data-job='{over}']\").click()")
+    text = "document.getElementById('output').textContent"
+    crowded.until(lambda: "hello" in shown(text), "what it printed")
+    crowded.ok("cancel", mine, theirs, kept)

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -18,6 +18,7 @@ from makeway.hostlist import expand_hostlist
 from makeway_live.job_rows import REFUSED
 from makeway_live.journal_file import connect, telling
 
+T = TypeVar("T")
 _ENDS = f"ended_at IS NOT NULL AND state <> '{REFUSED}'"
 
 
@@ -30,8 +31,12 @@ class Runs:
     starts: int = 0
     suspended: float = 0.0
     """Seconds for which its last incarnation was suspended."""
+    suspensions: tuple[tuple[float, float], ...] = ()
+    """From when to when its last incarnation was suspended."""
     cpus: int | None = None
     """CPUs that its last incarnation held; None: that is not known."""
+    cores: Mapping[str, str] | None = None
+    """Node -> CPUs that its last incarnation held there, empty for all; None: that is not known."""
 
 
 class Past:
@@ -133,6 +138,8 @@ class Past:
             "submitted_at": round(submitted_at + zero, 3),
             "started_at": None if runs.started is None else round(runs.started + zero, 3),
             "suspended": round(runs.suspended, 3),
+            "suspensions": [[round(each + zero, 3) for each in span] for span in runs.suspensions],
+            "cores": runs.cores,
             "incarnation": runs.starts,
             "requeues": max(0, runs.starts - 1),
             "ended_at": None if ended_at is None else round(ended_at + zero, 3),
@@ -156,25 +163,32 @@ class Past:
                 found = Runs(started=float(at), nodes=str(data.get("nodes", "")), starts=found.starts + 1)
                 began = step
             elif before == "SUSPENDED" and state != before:
-                found = attrs.evolve(found, suspended=found.suspended + float(at) - stopped_at)
+                spans = (*found.suspensions, (stopped_at, float(at)))
+                found = attrs.evolve(
+                    found, suspended=found.suspended + float(at) - stopped_at, suspensions=spans
+                )
             if state == "SUSPENDED" and before != state:
                 stopped_at = float(at)
             before = state
-        return attrs.evolve(found, cpus=self._held_cpus(job_id, began)) if began else found
+        held = self._held(job_id, began) if began else {}
+        if not held:
+            return found
+        nodes = expand_hostlist(held["nodes"])
+        cores = _on_each(held.get("cores") or [""], len(nodes))
+        each = _on_each(held.get("cpus") or [], len(nodes))
+        return attrs.evolve(
+            found, cpus=sum(each) if each else None, cores=dict(zip(nodes, cores, strict=True))
+        )
 
-    def _held_cpus(self, job_id: str, step: int) -> int | None:
-        """Return how many CPUs a job was given by the start in a step; None: it was given whole nodes, or none."""
+    def _held(self, job_id: str, step: int) -> dict[str, Any]:
+        """Return what a job was given by the start in a step; empty: that is not known."""
         rows = self.rows(
             "SELECT json_extract(action, '$.allocation') FROM actions WHERE step = ? AND job = ?"
             " AND json_extract(action, '$.action') = 'Start'",
             step,
             job_id,
         )
-        held = json.loads(rows[0][0]) if rows and rows[0][0] is not None else {}
-        each = held.get("cpus")
-        if not each:
-            return None
-        return int(each[0]) * len(expand_hostlist(held["nodes"])) if len(each) == 1 else sum(each)
+        return dict(json.loads(rows[0][0])) if rows and rows[0][0] is not None else {}
 
     # ---------------------------------------------------------------------------------- lines
     def lines_of(self, job_id: str) -> list[dict[str, Any]]:
@@ -219,6 +233,11 @@ _COLUMNS = "id, spec, state, submitted_at, ended_at, worked"
 def _asked_cpus(spec: Mapping[str, Any]) -> int:
     tasks = max(1, spec.get("tasks") or 1, spec.get("min_nodes", 1))
     return int(tasks * spec.get("cpus_per_task", 1))
+
+
+def _on_each(values: list[T], nodes: int) -> list[T]:
+    """Return a value for each node, where one may stand for all."""
+    return values * nodes if len(values) == 1 else values
 
 
 def _line(at: float, kind: str, job: str, data: str) -> dict[str, Any]:

@@ -96,6 +96,7 @@ class Shown:
             "word": words.state(state, job.suspended_by, held=job.held),
             "reason": self._reason(job, state),
             "held": job.held,
+            "kept": job.kept,
             "suspended_by": None if job.suspended_by is None else job.suspended_by.value,
             "priority": job.priority,
             "nodes": "",

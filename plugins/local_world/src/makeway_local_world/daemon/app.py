@@ -167,7 +167,9 @@ def query_of(request: web.Request, cls: type[T]) -> T:
 # -------------------------------------------------------------------------------- handlers
 async def about(request: web.Request) -> web.Response:
     """Say what the daemon is, and how it is."""
-    return web.json_response(request.app[SERVICE].about() | {"control": caller_of(request).control})
+    service, caller = request.app[SERVICE], caller_of(request)
+    reader = {"name": caller.name, "operator": service.rules.is_operator(caller.uid)}
+    return web.json_response(service.about() | {"control": caller.control, "reader": reader})
 
 
 async def queue(request: web.Request) -> web.Response:

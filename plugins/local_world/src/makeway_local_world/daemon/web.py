@@ -27,6 +27,7 @@ from makeway_local_world.daemon.app import (
     SERVER,
     SERVICE,
     STEPS,
+    caller_of,
     failure,
     fair,
     told,
@@ -35,6 +36,8 @@ from makeway_local_world.daemon.bodies import LARGEST
 from makeway_local_world.daemon.doorman import BACKLOG, NOBODY, Doorman
 from makeway_local_world.daemon.fairness import Fairness
 from makeway_local_world.daemon.intake import Refusal
+from makeway_local_world.daemon.people import who_is
+from makeway_local_world.daemon.reading import read
 from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_report.parts import PICTURE, STYLE, joined
@@ -137,6 +140,7 @@ class Pages:
             app.router.add_route(method, path, handler)
         for path in _FILES:
             app.router.add_get(path, _file)
+        app.router.add_get("/v1/jobs/{id}/output", _output)
         return app
 
     @web.middleware
@@ -203,6 +207,21 @@ _FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "/page.js": ("text/javascript", _script),
     "/page.css": ("text/css", lambda: f"{joined([STYLE])}\n{_own('page.css')}"),
 }
+
+
+async def _output(request: web.Request) -> web.Response:
+    """Show the end of what a job of the reader's own has printed; of others' jobs, where it is."""
+    service, caller, job_id = request.app[SERVICE], caller_of(request), request.match_info["id"]
+    job, about = await service.job(caller, job_id), await service.logs(caller, job_id)
+    paths = list(dict.fromkeys((about["output"], about["error"])))
+    if str(job["user"]) != caller.name:
+        why = f"the page opens files of your own jobs only; makeway logs {job_id} opens it with your rights"
+        return web.json_response({"files": [{"path": path, "why": why} for path in paths]})
+    if about["state"] == "PENDING" and not job.get("incarnation"):
+        return web.json_response({"files": []})
+    async with request.app[FAIRNESS].of(caller.uid).slow:
+        files = [await read(who_is(caller.uid, caller.gid), path) for path in paths]
+    return web.json_response({"files": files})
 
 
 async def _file(request: web.Request) -> web.Response:

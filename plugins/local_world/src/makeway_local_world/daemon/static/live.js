@@ -29,6 +29,22 @@ function note(jobs, now) {
   live.preemptions = live.preemptions.filter((each) => each.at >= now - KEPT);
 }
 
+/** Take note of a job that ended before anybody looked: where its last start ran, and when it was suspended. */
+function noteEnded(job) {
+  const key = `${job.id}.${job.incarnation}`;
+  if (live.bars.has(key) || job.started_at === null || !job.nodes) return;
+  const bars = [];
+  const bar = (state, from, until) => bars.push({ job, state, ranges: rangesOf(job), from, until, gone: false });
+  let from = job.started_at;
+  for (const [stopped, resumed] of job.suspensions) {
+    bar("RUNNING", from, stopped);
+    bar("SUSPENDED", stopped, resumed);
+    from = resumed;
+  }
+  bar("RUNNING", from, job.ended_at);
+  live.bars.set(key, bars);
+}
+
 /** What is known of a job that is seen for the first time: it ran until it was suspended. */
 function begun(job, now) {
   const from = Math.max(live.zero, job.started_at ?? now);
@@ -41,7 +57,8 @@ function displaced(victim, preemptor, mode, at) {
   live.preemptions.push({ victim, preemptor, mode, at });
   if (mode !== "requeue" && mode !== "cancel") return;
   for (const bars of live.bars.values()) {
-    if (bars[0].job.id === victim && bars[bars.length - 1].until === null) for (const bar of bars) bar.gone = true;
+    const until = bars[bars.length - 1].until ?? Infinity;
+    if (bars[0].job.id === victim && bars[0].from <= at && at <= until) for (const bar of bars) bar.gone = true;
   }
 }
 

@@ -1,7 +1,10 @@
 // The live page: the queue, jobs over nodes, and what happens, as the daemon tells it.
 
 const MOST_EVENTS = 200;
-const state = { jobs: [], chosen: null, last: null, control: false, ahead: 0, zero: 0 };
+const STEPS_BEFORE = 500;
+const MOST_ENDED = 200;
+const LIVE = ["PENDING", "RUNNING", "SUSPENDED", "COMPLETING"];
+const state = { jobs: [], ended: [], reader: {}, chosen: null, last: null, control: false, ahead: 0, zero: 0 };
 
 async function ask(path, options) {
   const response = await fetch(path, options);
@@ -33,6 +36,16 @@ function span(seconds) {
   return hours ? `${hours}:${rest}` : rest;
 }
 
+/** An instant of 24 hours, with its day if that is not today. */
+function clock(at) {
+  if (at === null) return "";
+  const two = (number) => String(number).padStart(2, "0");
+  const then = new Date(at * 1000);
+  const time = [then.getHours(), then.getMinutes(), then.getSeconds()].map(two).join(":");
+  const today = then.toDateString() === new Date().toDateString();
+  return today ? time : `${two(then.getMonth() + 1)}-${two(then.getDate())} ${time}`;
+}
+
 function place(job) {
   const by = job.displaced && job.displaced.by && job.state !== "RUNNING" ? `${job.displaced.how} for ${job.displaced.by}` : job.reason;
   return [job.nodes, by && by !== "None" ? `(${by})` : ""].filter(Boolean).join(" ");
@@ -58,22 +71,50 @@ function drawQueue() {
   if (focused) body.querySelector(`tr[data-job="${CSS.escape(focused)}"]`)?.focus();
 }
 
-function row(job) {
-  const made = make("tr", undefined, { tabindex: "0", "data-job": job.id, "aria-selected": String(job.id === state.chosen) });
-  for (const text of [job.id, job.partition, job.name, job.user, job.word]) made.append(make("td", text));
+// ------------------------------------------------------------------------------- what has ended
+async function refreshEnded() {
+  const found = await ask(`/v1/history?since=${nowThere() - KEPT}&limit=${MOST_ENDED}`);
+  state.ended = found.jobs.reverse();
+  state.ended.forEach(noteEnded);
+  drawEnded();
+}
+
+function drawEnded() {
+  document.querySelector("#ended tbody").replaceChildren(...state.ended.map(endedRow));
+  byId("noneended").hidden = state.ended.length > 0;
+}
+
+function endedRow(job) {
+  const made = rowOf(job);
+  const exit = job.exit_code === null ? "" : `${job.exit_code}:${job.exit_signal || 0}`;
+  for (const text of [job.id, job.partition, job.name, job.user, job.state, exit, clock(job.started_at), clock(job.ended_at)]) made.append(make("td", text));
   made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }));
-  made.append(make("td", place(job)));
-  if (state.control) made.append(buttons(job));
+  return made;
+}
+
+function rowOf(job) {
+  const made = make("tr", undefined, { tabindex: "0", "data-job": job.id, "aria-selected": String(job.id === state.chosen) });
   made.addEventListener("click", () => choose(job.id));
   made.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(job.id); });
   return made;
 }
 
+function row(job) {
+  const made = rowOf(job);
+  for (const text of [job.id, job.partition, job.name, job.user, job.word]) made.append(make("td", text));
+  made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }));
+  made.append(make("td", place(job)));
+  if (state.control) made.append(buttons(job));
+  return made;
+}
+
 function buttons(job) {
   const cell = make("td");
+  if (!state.reader.operator && job.user !== state.reader.name) return cell;
   const verbs = { PENDING: job.held ? ["release", "cancel"] : ["hold", "top", "cancel"], RUNNING: ["suspend", "requeue", "cancel"],
     SUSPENDED: job.suspended_by === "admin" ? ["resume", "cancel"] : ["requeue", "cancel"] };
-  for (const verb of verbs[job.state] || []) {
+  const theirs = job.kept && !state.reader.operator ? ["release", "resume"] : [];  // an operator's word
+  for (const verb of (verbs[job.state] || []).filter((each) => !theirs.includes(each))) {
     const button = make("button", verb, { type: "button" });
     button.addEventListener("click", (event) => { event.stopPropagation(); change(verb, job.id); });
     cell.append(button, " ");
@@ -95,7 +136,9 @@ async function change(verb, job) {
 async function choose(job) {
   state.chosen = job;
   drawQueue();
+  drawEnded();
   picture();
+  showOutput(job);
   try {
     tell((await ask(`/v1/jobs/${encodeURIComponent(job)}/why`)).told);
   } catch (error) {
@@ -109,8 +152,29 @@ function selectJob(at) {
   else {
     state.chosen = null;
     drawQueue();
+    drawEnded();
     picture();
   }
+}
+
+/** Show what a job has printed: the end of its files, or where they are and why they cannot be shown. */
+async function showOutput(job) {
+  let files = [];
+  try {
+    files = (await ask(`/v1/jobs/${encodeURIComponent(job)}/output`)).files;
+  } catch (error) {
+    files = [{ path: "", why: error.message }];
+  }
+  if (job !== state.chosen) return;
+  byId("printed").hidden = false;
+  byId("output").replaceChildren(...files.flatMap((file) => {
+    const path = make("p", file.path, { class: "path muted" });
+    if (file.why) return [path, make("p", file.why)];
+    const cut = file.size > new Blob([file.text]).size ? [make("p", `the end of ${file.size} bytes`, { class: "muted" })] : [];
+    return [path, ...cut, make("pre", file.text, { tabindex: "0" })];
+  }));
+  if (!files.length) byId("output").replaceChildren(make("p", "It has not started yet.", { class: "muted" }));
+  for (const each of byId("output").querySelectorAll("pre")) each.scrollTop = each.scrollHeight;
 }
 
 function tell(lines) {
@@ -119,7 +183,7 @@ function tell(lines) {
 
 // -------------------------------------------------------------------------------- what happens
 function sentence(line) {
-  const at = new Date((line.at + state.zero) * 1000).toLocaleTimeString("en-GB");
+  const at = clock(line.at + state.zero);
   if (line.kind === "preempt") return `${at} job ${line.job} makes way for ${line.preemptor || "nobody in particular"}: ${line.mode}`;
   if (line.kind === "state") return `${at} job ${line.job}: ${line.state.toLowerCase()}`;
   if (line.kind === "rejected" || line.kind === "refused") return `${at} job ${line.job}: refused: ${line.reason}`;
@@ -127,8 +191,9 @@ function sentence(line) {
 }
 
 function listen() {
-  const source = new EventSource(`/v1/events?after=${state.last}`);
+  const source = new EventSource(`/v1/events?after=${Math.max(0, state.last - STEPS_BEFORE)}`);
   let waiting = false;
+  let ends = false;
   source.addEventListener("open", () => { byId("live").textContent = "live"; });
   source.addEventListener("error", () => { byId("live").textContent = "the daemon is away"; });
   source.addEventListener("step", (event) => {
@@ -136,13 +201,20 @@ function listen() {
     for (const line of step.lines) {
       state.zero = step.wall - line.at;
       if (line.kind === "preempt") displaced(line.job, line.preemptor, line.mode, line.at + state.zero);
+      if (line.kind === "state" && !LIVE.includes(line.state)) ends = true;
       const text = sentence(line);
       if (text) byId("events").prepend(make("li", text));
     }
     while (byId("events").children.length > MOST_EVENTS) byId("events").lastChild.remove();
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; refresh().catch(() => {}); }, 100);
+    setTimeout(async () => {
+      waiting = false;
+      const over = ends;
+      ends = false;
+      await refresh().catch(() => {});
+      if (over) await refreshEnded().catch(() => {});
+    }, 100);
   });
 }
 
@@ -157,6 +229,7 @@ async function begin() {
   const about = await ask("/v1/daemon");
   state.last = about.sequence;
   state.control = about.control;
+  state.reader = about.reader;
   byId("doing").hidden = !about.control;
   byId("cluster").textContent = about.cluster;
   byId("policy").textContent = about.policy.preempt;
@@ -170,8 +243,10 @@ async function begin() {
   gantt.begin();
   view.listeners.push(() => Object.assign(byId("gantt").dataset, { drawn: gantt.pieces, arrows: gantt.arrows }));
   await refresh();
+  await refreshEnded();
   layout();
   listen();
+  byId("again").addEventListener("click", () => showOutput(state.chosen));
   byId("span").addEventListener("change", (event) => {
     live.span = Number(event.target.value);
     follow();
