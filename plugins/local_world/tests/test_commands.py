@@ -229,6 +229,7 @@ def test_a_refused_submission_is_told_by_its_id_and_is_no_history(up: Site) -> N
     assert reason.removeprefix("  it was never a job: ") in refused.stderr
     assert up.ended() == []
     assert f"job {before}: it has ended: REFUSED" in up.run("cancel", before).stderr
+    assert f"job {before} was refused and never ran" in up.run("logs", before).stderr
 
 
 def test_history_shows_the_cpus_that_a_job_held(up: Site) -> None:

@@ -367,6 +367,8 @@ class Service:
         shown = await self.job(caller, job_id)
         if not self.rules.may_see(caller.uid, str(shown["user"])):
             raise Refusal(f"job {job_id} belongs to {shown['user']}")
+        if shown["state"] == "REFUSED":
+            raise Refusal(f"job {job_id} was refused and never ran; see makeway why {job_id}")
         stored = await self.elsewhere(submission.where, self.places.state, job_id)
         names = submission.Names(
             job_id=job_id,
