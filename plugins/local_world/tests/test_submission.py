@@ -61,6 +61,15 @@ def test_all_of_a_submission_survives_a_crash(tmp_path: Path, monkeypatch: pytes
     assert done[1:] == [str(place.parent / "8"), str(place.parent)]
 
 
+def test_the_story_of_an_array_is_short(tmp_path: Path) -> None:
+    """The first line is kept after the end; it grows with what was asked for, not with the number of tasks."""
+    one = attrs.evolve(PLAIN, job_id="9", array="0-9999")
+    store(tmp_path, one)
+    forget(tmp_path, "9")
+    assert where(tmp_path, "9_77").array == "0-9999"
+    assert (directory_of(tmp_path, "9") / FILE).stat().st_size < 200
+
+
 def test_storing_again_replaces(tmp_path: Path) -> None:
     """An update is a store."""
     store(tmp_path, PLAIN)
@@ -83,10 +92,10 @@ def test_deleting(tmp_path: Path) -> None:
         pytest.param("{", "cannot be read", id="damaged"),
         pytest.param("", "got version None", id="empty"),
         pytest.param("[" * 100_000, "nested too deeply", id="nested"),
-        pytest.param("[]", "got version None; this makeway reads 2", id="no object"),
+        pytest.param("[]", "got version None; this makeway reads 3", id="no object"),
         pytest.param('{"makeway_submission": 99}', "got version 99", id="of a later makeway"),
         pytest.param(
-            '{"makeway_submission": 2}\n{"uid": "0"}', "uid: got '0'; allowed: a whole number", id="type"
+            '{"makeway_submission": 3}\n{"uid": "0"}', "uid: got '0'; allowed: a whole number", id="type"
         ),
     ],
 )
@@ -150,7 +159,7 @@ def test_the_file_says_its_version(tmp_path: Path) -> None:
     """So that a later makeway knows what it reads."""
     store(tmp_path, PLAIN)
     first = (directory_of(tmp_path, "7") / FILE).read_text().splitlines()[0]
-    assert json.loads(first)["makeway_submission"] == 2
+    assert json.loads(first)["makeway_submission"] == 3
 
 
 def test_tasks_of_an_array_share_one(tmp_path: Path) -> None:

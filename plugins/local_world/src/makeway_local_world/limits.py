@@ -7,7 +7,7 @@ defaults and the limits of a request; `problems` lists what is wrong with an ins
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -24,8 +24,8 @@ _MOST_TOLD = 20
 class Limit:
     """How much a value may hold."""
 
-    def wrong(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with a value: where in it, and what is given and allowed."""
+    def wrong(self, value: Any) -> Iterable[tuple[str, str]]:
+        """Return what is wrong with a value: where in it, and what is given and allowed."""
         raise NotImplementedError
 
     def schema(self) -> dict[str, Any]:
@@ -65,15 +65,13 @@ class Text(Limit):
     described: str = ""
     """The shape in words."""
 
-    def wrong(self, value: str) -> Iterator[tuple[str, str]]:
+    def wrong(self, value: str) -> Iterable[tuple[str, str]]:
         """See `Limit`."""
-        why = self._unfit(value)
-        if why:
-            yield "", why
-        elif self.shape and not re.fullmatch(self.shape, value):
-            yield "", f"got {shown(value)}; allowed: {self.described}"
+        why = self.unfit(value)
+        return (("", why),) if why else ()
 
-    def _unfit(self, value: str) -> str:
+    def unfit(self, value: str) -> str:
+        """Say what is wrong with a text; empty: nothing is. Each variable of a submission comes through here."""
         try:
             size = len(self.encoded(value))
         except UnicodeEncodeError:
@@ -81,7 +79,10 @@ class Text(Limit):
         if not self.least <= size <= self.most:
             least = f"{self.least:,} to " if self.least else "at most "
             return f"got {size:,} bytes; allowed: {least}{self.most:,}"
-        return self.unclean(value)
+        why = self.unclean(value)
+        if not why and self.shape and not re.fullmatch(self.shape, value):
+            return f"got {shown(value)}; allowed: {self.described}"
+        return why
 
     def encoded(self, value: str) -> bytes:
         """Return the bytes of a text."""
@@ -159,9 +160,9 @@ class Table(Limit):
             yield "", f"got {len(value):,} names; allowed: at most {self.most:,}"
             return
         for key, item in value.items():
-            unfit = [why for _, why in self.key.wrong(key)]
+            unfit = self.key.unfit(key)
             if unfit:
-                yield f".{key[:40]}", unfit[0]
+                yield f".{key[:40]}", unfit
             elif self.known and key not in self.known:
                 options = ", ".join(self.known)
                 yield f".{key[:40]}", f"unknown name; allowed: {options}{nearest(key, self.known)}"

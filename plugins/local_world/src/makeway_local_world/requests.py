@@ -149,7 +149,7 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
     if request.script is not None and not request.script.startswith("#!"):
         found.append(Problem("script", "its first line must name the interpreter, as in '#!/bin/sh'"))
     words = [*request.command, *(text for item in request.environment.items() for text in item)]
-    size = sum(len(word.encode("utf-8", "surrogateescape")) + 1 for word in words)
+    size = len("\0".join(words).encode("utf-8", "surrogateescape")) + 1
     if size > MOST_HANDED:
         found.append(Problem("environment", f"got {size:,} bytes with the command; allowed: {MOST_HANDED:,}"))
     if request.dependency is not None and request.array is not None:
@@ -315,6 +315,7 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         on_end=request.on_end,
         gpus=request.gpus,
         spec=unstructure(spec),
+        array=request.array,
     )
 
 

@@ -29,8 +29,8 @@ from makeway.state import Held
 from makeway_local_world.keeping.files import open_directory, write_durably
 
 T = TypeVar("T")
-VERSION = 2
-VERSIONS = (2,)
+VERSION = 3
+VERSIONS = (3,)
 """Versions of the file that can be read."""
 FILE = "submission.json"
 HELD = "held"
@@ -102,8 +102,8 @@ class Submission:
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     """What the engine was told of the job, or of the first task (`makeway.model.JobSpec`), should the journal get
     lost."""
-    tasks: tuple[int, ...] = ()
-    """Of an array its tasks."""
+    array: str | None = None
+    """Of an array its tasks as they were asked for: ``0-9``."""
 
 
 @attrs.frozen(kw_only=True)
@@ -114,7 +114,7 @@ class Where:
     output: str
     error: str | None = None
     spec: Mapping[str, Any] = attrs.field(factory=dict)
-    tasks: tuple[int, ...] = ()
+    array: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -192,7 +192,7 @@ def beside(job_id: str, kind: str, incarnation: int) -> str:
 def encoded(submission: Submission) -> bytes:
     """Return a submission as it is stored."""
     where = {each.name: getattr(submission, each.name) for each in attrs.fields(Where)}
-    rest = attrs.evolve(submission, spec={}, tasks=())
+    rest = attrs.evolve(submission, spec={}, array=None)
     lines = ({_KEY: VERSION, **where}, unstructure(rest))
     return "".join(json.dumps(each, sort_keys=True) + "\n" for each in lines).encode("ascii")
 

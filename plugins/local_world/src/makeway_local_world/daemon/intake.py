@@ -183,9 +183,8 @@ class Intake:
         job_id = self._numbers.take()
         made = [_renamed(spec, job_id) for spec in made]
         requeueable = requeues if request.requeue is None else request.requeue
-        tasks = tuple(spec.array_task for spec in made if spec.array_id is not None)
         stored = submission_of(request, who, made[0], requeueable)
-        stored = attrs.evolve(stored, job_id=job_id, tasks=tasks)
+        stored = attrs.evolve(stored, job_id=job_id)
         names = tuple(spec.id for spec in made)
         size = _size(request, len(made))
         if not free:

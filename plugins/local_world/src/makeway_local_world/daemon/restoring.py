@@ -22,12 +22,14 @@ from urllib.parse import unquote
 
 import attrs
 
+from makeway.arrays import parse_array
 from makeway.errors import JournalError
 from makeway_live.journal_file import connect, telling
 from makeway_local_world import submission
 from makeway_local_world.daemon import backup, wards
 from makeway_local_world.processes.ends import End, end_of
 from makeway_local_world.processes.rundir import all_keys
+from makeway_local_world.requests import MOST_TASKS
 from makeway_local_world.submission import directory_of
 
 REASON = "the journal was recovered: see `makeway queue`, then `makeway undrain`"
@@ -128,14 +130,15 @@ def _lefts(state: Path) -> Iterator[_Left]:
     for stored in map(unquote, names):
         try:
             told = submission.where(state, stored)
-        except submission.SubmissionError as error:
+            tasks = (None,) if told.array is None else parse_array(told.array, MOST_TASKS).tasks
+        except (submission.SubmissionError, ValueError) as error:
             _log.warning("%s", error)
             continue
         beside = set(os.listdir(directory_of(state, stored)))
         zero = (directory_of(state, stored) / submission.FILE).stat().st_mtime - float(
             told.spec.get("submit_at", 0.0)
         )
-        for task in told.tasks or (None,):
+        for task in tasks:
             job_id = stored if task is None else f"{stored}_{task}"
             own = {} if task is None else {"id": job_id, "array_task": task}
             last = max(there.get(job_id, 0), _last_start(job_id, beside))
