@@ -232,6 +232,20 @@ def test_a_refused_submission_is_told_by_its_id_and_is_no_history(up: Site) -> N
     assert f"job {before} was refused and never ran" in up.run("logs", before).stderr
 
 
+def test_history_says_where_a_job_ran_and_when_it_was_suspended(up: Site) -> None:
+    """Its core and the span between the two orders, so that the page can draw what ended before it was opened."""
+    job = up.submit("-n", "1", "--", "sleep", "1")
+    up.until(lambda: up.state_of(job) == "RUNNING")
+    up.ok("suspend", job)
+    up.ok("resume", job)
+    up.ok("wait", job)
+    (found,) = up.ended()
+    assert found["cores"] == {"here": "0"}
+    ((stopped, resumed),) = found["suspensions"]
+    assert found["started_at"] <= stopped <= resumed <= found["ended_at"]
+    assert resumed - stopped == pytest.approx(found["suspended"], abs=0.01)
+
+
 def test_history_shows_the_cpus_that_a_job_held(up: Site) -> None:
     """An exclusive job of one task holds the whole machine."""
     alone = up.submit("--exclusive", "--", "true")

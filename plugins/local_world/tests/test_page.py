@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from makeway_local_world.commands.client import Daemon
+from makeway_local_world.daemon.reading import MOST, answer
 from makeway_local_world.daemon.web import MOST_PASSES
 
 Site = Any
@@ -92,6 +93,30 @@ def test_a_user_has_so_many_addresses_and_browsers(up: Site) -> None:
     cookies.append(_cookie(str(daemon.post("/v1/web", {})["url"])))
     assert _asked(urls[0], path="/v1/jobs", Cookie=cookies[0])[0] == 401
     assert _asked(urls[0], path="/v1/jobs", Cookie=cookies[1])[0] == 200
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"\n",
+        b"[]\n",
+        b"5\n",
+        b"{}\n",
+        b'{"size": null}\n',
+        b'{"size": 1e999}\n',
+        b"[" * 60_000,
+        b"\xff\n",
+    ],
+)
+def test_whatever_says_what_a_job_has_printed_is_not_trusted(said: bytes) -> None:
+    """It runs with the rights of its reader."""
+    assert answer(said) == {"why": "it could not be read"}
+
+
+def test_no_more_is_shown_than_the_end() -> None:
+    found = answer(b'{"size": 3}\n' + b"\xff" * 2 * MOST)
+    assert found == {"size": 3, "text": "\N{REPLACEMENT CHARACTER}" * MOST}
 
 
 def _read(url: str, job: str, cookie: str) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from makeway_live.job_rows import REFUSED
 from makeway_live.journal_file import connect, telling
 
 T = TypeVar("T")
+MOST_SUSPENSIONS = 50
 _ENDS = f"ended_at IS NOT NULL AND state <> '{REFUSED}'"
 
 
@@ -32,7 +33,7 @@ class Runs:
     suspended: float = 0.0
     """Seconds for which its last incarnation was suspended."""
     suspensions: tuple[tuple[float, float], ...] = ()
-    """From when to when its last incarnation was suspended."""
+    """From when to when its last incarnation was suspended; only the last `MOST_SUSPENSIONS` times."""
     cpus: int | None = None
     """CPUs that its last incarnation held; None: that is not known."""
     cores: Mapping[str, str] | None = None
@@ -163,7 +164,7 @@ class Past:
                 found = Runs(started=float(at), nodes=str(data.get("nodes", "")), starts=found.starts + 1)
                 began = step
             elif before == "SUSPENDED" and state != before:
-                spans = (*found.suspensions, (stopped_at, float(at)))
+                spans = (*found.suspensions, (stopped_at, float(at)))[-MOST_SUSPENSIONS:]
                 found = attrs.evolve(
                     found, suspended=found.suspended + float(at) - stopped_at, suspensions=spans
                 )

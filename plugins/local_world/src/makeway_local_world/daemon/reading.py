@@ -51,7 +51,7 @@ async def read(who: Who, path: str) -> dict[str, Any]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-    return {"path": path, **_answer(data)}
+    return {"path": path, **answer(data)}
 
 
 async def _bounded(stream: asyncio.StreamReader) -> bytes:
@@ -62,14 +62,15 @@ async def _bounded(stream: asyncio.StreamReader) -> bytes:
         return error.partial
 
 
-def _answer(data: bytes) -> dict[str, Any]:
+def answer(data: bytes) -> dict[str, Any]:
+    """Return what the process said, whatever it is."""
     head, _, text = data.partition(b"\n")
     try:
         told = json.loads(head)
         if "why" in told:
             return {"why": str(told["why"])[:_HEAD]}
         size = int(told["size"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return {"why": "it could not be read"}
     return {"size": size, "text": text[:MOST].decode(errors="replace")}
 
@@ -81,4 +82,4 @@ def _groups(who: Who) -> list[int]:
         return [who.gid]  # a number that has no name has no groups, whoever is called like it
 
 
-__all__ = ["MOST", "read"]
+__all__ = ["MOST", "answer", "read"]
