@@ -129,6 +129,7 @@ def test_every_key_that_takes_no_other_form_reaches_the_job() -> None:
         "Mapping": {"x": 3},
         "bool": True,
         "float": 3.0,
+        "Duration": 3.0,
         "int": 3,
         "str": "exit",
     }
@@ -173,7 +174,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     """
     assert problems(tmp_path, text) == [
         "job[0].nods: unknown key; did you mean 'nodes'?",
-        "job[0].run_time: got '60'; allowed: a number",
+        "job[0].run_time: got '60'; allowed: a number of seconds, or a length of time such as 2h, 90min or 1-12:00:00",
         "job[1].nodes: got 0; allowed: 1 to 10000000",
         "job[1].time_limit: got -1; allowed: 0 to 100000000000",
         "job[1].on_term: got 'exti'; allowed: default, exit, ignore; did you mean 'exit'?",
@@ -206,7 +207,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         pytest.param('{"run_time": NaN}', "t:2.run_time: got nan; allowed: a number", id="NaN"),
         pytest.param('{"run_time": 1e300}', "t:2.run_time: got a number without end", id="1e300"),
         pytest.param('{"run_time": Infinity}', "t:2.run_time: got a number", id="infinite"),
-        pytest.param('{"nodes": 1' + "0" * 30 + "}", "t:2.nodes: got 1e+30", id="10**30"),
+        pytest.param('{"nodes": 1' + "0" * 30 + "}", "t:2.nodes: got 1" + "0" * 30, id="10**30"),
         pytest.param('{"gres": {"gpu": -1}}', "t:2.gres: 'gpu': got -1", id="negative count"),
         pytest.param('{"nodes": 1, "nodes": 2}', "t:2: not a line of JSON: key 'nodes'", id="twice"),
         pytest.param("[1]", "t:2: got '[1]'; allowed: a JSON object", id="a list"),
@@ -256,11 +257,13 @@ def test_problems(tmp_path: Path, line: str, problem: str) -> None:
         ),
         pytest.param("[]", "jobs.toml:1: a JSON array; allowed: JSON lines", id="empty array"),
         pytest.param("x = " + "[" * 50_000, "not valid TOML: nested too deeply", id="deep"),
-        pytest.param("[[job]]\nnodes = " + "9" * 5000, "not valid TOML", id="5000 digits"),
+        pytest.param(
+            "[[job]]\nnodes = " + "9" * 5000, ": a number of more than 400 digits", id="5000 digits"
+        ),
     ],
 )
 def test_no_workload_at_all(tmp_path: Path, text: str, problem: str) -> None:
-    assert problems(tmp_path, text)[0].startswith(problem)
+    assert problem in problems(tmp_path, text)[0]
 
 
 @pytest.mark.parametrize("text", ["a&&b", "[a", "a|", "a b", "*3"])

@@ -142,6 +142,10 @@ def test_duration_of_a_job(lsf: Lsf, profile: str, limit: str, state: str) -> No
 
 
 # ------------------------------------------------------------------------------------- actions
+WHOLE = 60_000.0
+"""A job that ends for good is submitted again, with all of its work."""
+
+
 @pytest.mark.parametrize(
     ("lines", "state", "lost"),
     [
@@ -155,19 +159,22 @@ def test_duration_of_a_job(lsf: Lsf, profile: str, limit: str, state: str) -> No
         pytest.param(
             "JOB_CONTROLS = SUSPEND[bmig $LSB_JOBID] | CHKPNT = /c", "PEND", 0, id="bmig with its work"
         ),
-        pytest.param("JOB_CONTROLS = SUSPEND[bkill $LSB_JOBID]", "EXIT (TERM_PREEMPT)", 300, id="bkill"),
+        pytest.param("JOB_CONTROLS = SUSPEND[bkill $LSB_JOBID]", "EXIT (TERM_PREEMPT)", WHOLE, id="bkill"),
         pytest.param("TERMINATE_WHEN = WINDOW", "SSUSP", 0, id="terminated for other causes only"),
-        pytest.param("TERMINATE_WHEN = LOAD PREEMPT", "EXIT (TERM_PREEMPT)", 300, id="terminated"),
+        pytest.param("TERMINATE_WHEN = LOAD PREEMPT", "EXIT (TERM_PREEMPT)", WHOLE, id="terminated"),
         pytest.param(
             "TERMINATE_WHEN = PREEMPT | REQUEUE_EXIT_VALUES = 1 130", "PEND", 300, id="requeued by value"
         ),
         pytest.param(
-            "TERMINATE_WHEN = PREEMPT | REQUEUE_EXIT_VALUES = 1", "EXIT (TERM_PREEMPT)", 300, id="other value"
+            "TERMINATE_WHEN = PREEMPT | REQUEUE_EXIT_VALUES = 1",
+            "EXIT (TERM_PREEMPT)",
+            WHOLE,
+            id="other value",
         ),
     ],
 )
 def test_actions(lsf: Lsf, lines: str, state: str, lost: float) -> None:
-    """6.1: what becomes of a victim that ran for 300 s."""
+    """6.1: what becomes of a victim that ran for 300 of 60,000 s."""
     run = lsf(f"{HIGH}; low 20 {{}} {lines}").run("L low; H high start=5", until=6)
     assert run.at(5) == {"L": state, "H": "RUN"}
     assert run.history("L").lost == lost
