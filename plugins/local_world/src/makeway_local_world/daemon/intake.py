@@ -36,8 +36,6 @@ ROW = 2000
 """Bytes that a job takes in the journal, but for what it waits for."""
 BLOCK = 100
 """Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
-STORES = 16
-"""Submissions that are written at a time: a disk brings those that wait for it to safety together."""
 _COUNTER = "next-id"
 
 
@@ -107,7 +105,7 @@ class Intake:
         self._numbers = Numbers(state, used)
         self._keys: dict[str, tuple[str, ...]] = {key: tuple(jobs) for key, jobs in past.keys().items()}
         self._under_way: dict[str, asyncio.Future[Taken]] = {}
-        self._disk = ThreadPoolExecutor(STORES, "store")
+        self._disk = ThreadPoolExecutor(4, "store")
         self._tally = Tally()
         self._count(desk.engine.ledger.jobs.values())
         self._forget_orphans(set(used))
