@@ -407,12 +407,15 @@ AWAY = {
 }
 
 
-def sleepers() -> list[int]:
-    """Return the processes of the attacker's that are left, but for keepers."""
+def sleepers(home: Path) -> list[int]:
+    """Return the processes of the attacker's that are left where the job was, but for keepers."""
     found = []
     for pid in proc.everybody():
         with contextlib.suppress(OSError):
-            if os.stat(f"/proc/{pid}").st_uid in (0, ANN) and status_of(pid)["Uid"].split()[0] == str(ANN):
+            theirs = os.stat(f"/proc/{pid}").st_uid in (0, ANN) and status_of(pid)["Uid"].split()[0] == str(
+                ANN
+            )
+            if theirs and os.readlink(f"/proc/{pid}/cwd") == str(home.resolve()):
                 found.append(pid)
     return found
 
@@ -429,6 +432,7 @@ def test_what_runs_away_is_killed(system: Site, home: Path, name: str, keeper_di
     job = submit(system, home, "sh", "-c", text)
     keeper = runs(system, job)["pid"]
     system.until((home / "away").exists, "its flight")
+    assert sleepers(home)
     if keeper_dies:
         of(system, ANN, "post", "/v1/commands", {"verb": "update", "jobs": [job], "changes": {"nice": "5"}})
         assert as_user(ANN, lambda: os.kill(keeper, signal.SIGKILL)) is None
@@ -436,7 +440,7 @@ def test_what_runs_away_is_killed(system: Site, home: Path, name: str, keeper_di
         system.until(lambda: not RunDirectory(system.state, (job, 1)).path.exists(), "the next incarnation")
     of(system, ANN, "post", "/v1/commands", {"verb": "cancel", "jobs": [job]})
     ended(system, job)
-    system.until(lambda: not sleepers(), f"the end of {sleepers()}")
+    system.until(lambda: not sleepers(home), f"the end of {sleepers(home)}")
 
 
 def runs_in_cgroup(system: Site) -> bool:
