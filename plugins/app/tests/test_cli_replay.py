@@ -341,7 +341,7 @@ def test_who_waits_for_ever_is_named(run: Run, config: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("row", "status"),
     [
-        pytest.param("2 5 0 -1 4 -1 -1 4 60 -1 5 7 7 -1 -1 -1 -1 -1", 0, id="run time not known"),
+        pytest.param("2 5 0 -1 4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1", 0, id="run time not known"),
         pytest.param("2 5 0 9 -1 -1 -1 -1 60 -1 1 7 7 -1 -1 -1 -1 -1", 0, id="size not known"),
         pytest.param("2 5 0 0 0 -1 -1 0 60 -1 5 7 7 -1 -1 -1 -1 -1", 0, id="cancelled before it started"),
         pytest.param("2 5 0 9 0 -1 -1 0 60 -1 1 7 7 -1 -1 -1 -1 -1", 3, id="done on no processor"),

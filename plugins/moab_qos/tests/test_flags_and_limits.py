@@ -224,7 +224,8 @@ def test_suspendresources_without_memory(play: Any) -> None:
     )
     assert run.victims == [("L", "suspend")]
     assert run.moves("L") == ["0 suspend for H", "100 resume"]
-    assert play(*TIGHT, SUSPEND + "SUSPENDRESOURCES MEM,SWAP", nodes="n1=4//8192").victims == []
+    kept = play(*TIGHT, SUSPEND + "SUSPENDRESOURCES MEM,SWAP", nodes="n1=4//8192")
+    assert kept.victims == [("L", "requeue")], "if necessary to free up resources, it is requeued"
 
 
 @pytest.mark.parametrize("words", ["PROC,MEM", "NODE"])
