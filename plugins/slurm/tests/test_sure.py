@@ -125,7 +125,7 @@ def test_whoever_is_surely_let_in_is(monkeypatch: pytest.MonkeyPatch, safe: bool
     for seed in range(16):
         chance = random.Random(seed)
         replay(site(chance, safe=safe, decay_half_life=1200.0), jobs(chance), (), Options())
-    assert min(told[False, False], told[False, True], told[True, True]) > 10, told
+    assert min(told[False, False], told[False, True]) > 10, told
 
 
 def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
