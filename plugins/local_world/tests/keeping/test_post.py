@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
 from makeway_local_world.keeping import proc, words
+from makeway_local_world.keeping.post import Post
 from makeway_local_world.processes.rundir import Fate, RunDirectory
 
 SPACE = f"{words.STARTED}.tmp"
@@ -91,6 +94,32 @@ def test_who_waits_answers_whoever_calls(house: Any) -> None:
     assert (hellos[0]["say"], hellos[0]["state"], hellos[0]["pid"]) == ("hello", "running", held.keeper)
     assert hellos[0]["leader"] == held.tree()[0].pid
     held.kill()
+
+
+def test_the_begin_of_a_job_asks_for_no_whole_keeper() -> None:
+    """Who waits says by itself that the job runs, and goes on waiting until there is a word."""
+    line, daemon = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    post = Post({}, -1, -1, line)
+    post.wake, wakes = os.pipe()
+    post.failure, child = socket.socketpair()
+    heard: list[bytes] = []
+
+    def talk() -> None:
+        heard.append(daemon.recv(words.LONGEST))
+        daemon.send(b"a word")
+
+    talks = threading.Thread(target=talk)
+    talks.start()
+    child.close()  # as the kernel does when the job's program begins
+    post.wait()
+    line.shutdown(socket.SHUT_RDWR)
+    talks.join()
+    for handle in (post.wake, wakes):
+        os.close(handle)
+    line.close()
+    daemon.close()
+    assert heard == [words.runs(0, "running")]
+    assert post.failure is None
 
 
 def test_who_waits_ends_its_job_when_it_is_told_to(house: Any) -> None:

@@ -68,8 +68,8 @@ class Keeper:
             if handle == post.wake:
                 with suppress(BlockingIOError):
                     os.read(post.wake, 4096)
-            elif handle == post.failure:
-                self._hear_child()
+            elif post.failure is not None and handle == post.failure.fileno():
+                self._hear_child(post.failure)
             elif handle in post.lines:
                 self._hear(post.lines[handle])
             else:
@@ -107,10 +107,10 @@ class Keeper:
                 helper.ended(None)
 
     # ------------------------------------------------------------------------------ children
-    def _hear_child(self) -> None:
+    def _hear_child(self, line: socket.socket) -> None:
         """The job begins, or says why it cannot."""
         try:
-            data = os.read(self.post.failure, 4096)
+            data = line.recv(4096)
         except BlockingIOError:
             return
         self.post.hear_no_more()
@@ -140,8 +140,8 @@ class Keeper:
                 if pid == self.leader:
                     self._stopped_or_continued()
             elif pid == self.leader:
-                if self.post.failure >= 0:
-                    self._hear_child()
+                if self.post.failure is not None:
+                    self._hear_child(self.post.failure)
                 self.status = status
                 self.rusage = [usage.ru_utime, usage.ru_stime, usage.ru_maxrss]
                 self.ending.leader_ended()

@@ -16,11 +16,6 @@ from makeway_local_world.keeping.keeper import Keeper
 from makeway_local_world.keeping.lean import receive_descriptors, signal, socket
 from makeway_local_world.keeping.post import Post, StartError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
 DESCRIPTORS = 4
 _SPARED = -500
 """How much less than others the kernel takes the nursery when memory runs out."""
@@ -61,24 +56,23 @@ def _serve(door: socket.socket) -> bool:
         return False
     if len(handles) == DESCRIPTORS:
         lock, request, directory, line = handles
-        mandate = words.unpack(data)
         if os.fork() == 0:
             door.close()
             del lock  # open for as long as the keeper lives
-            _keep(mandate, request, directory, socket.socket(fileno=line))
+            _keep(data, request, directory, socket.socket(fileno=line))
     for handle in handles:
         os.close(handle)
     return True
 
 
-def _keep(mandate: Mapping[str, Any], request_file: int, directory: int, line: socket.socket) -> None:
+def _keep(mandate: bytes, request_file: int, directory: int, line: socket.socket) -> None:
     """Be a keeper; never returns. The lock is an open descriptor that nobody touches."""
     try:
         os.setsid()
         linux.adopt_orphans()
         linux.call_me("makeway-keeper")
         rights.set_oom_score(0)  # what the owner runs beside the job starts from here
-        post = Post(mandate, request_file, directory, line)
+        post = Post(words.unpack(mandate), request_file, directory, line)
         if post.start():
             post.wait()
         Keeper(post).live()

@@ -52,8 +52,8 @@ class Post:
         self.lines = {line.fileno(): line}
         self.listener: socket.socket | None = None
         self.leader = 0
-        self.failure = -1
-        """Where the child says why it cannot become the job; it closes when it does. -1: it has."""
+        self.failure: socket.socket | None = None
+        """Where the child says why it cannot become the job; it closes when it does. None: it has."""
         self.since: float | None = None
         """Since when the job runs, on the monotonic clock; None: its program has not begun."""
         self.told_to_end = False
@@ -71,22 +71,22 @@ class Post:
         signal.signal(signal.SIGCHLD, _wake_up)
         signal.signal(signal.SIGTERM, self._be_told_to_end)
         self._listen()
-        mine, its = socket.socketpair()  # no path leads to a socket, as one does to a pipe
-        self.failure, failure = mine.detach(), its.detach()
+        self.failure, its = socket.socketpair()  # no path leads to a socket, as one does to a pipe
+        failure = its.detach()
         keeper = os.getpid()
         self.leader = os.fork()
         if self.leader == 0:
             line = next(iter(self.lines.values()))
             preparing.start(self.mandate, self._request, self._directory, line, failure, keeper)
         os.close(failure)
-        mark = os.read(self.failure, 1)  # nothing else can be heard before: the job is not there yet
+        mark = self.failure.recv(1)  # nothing else can be heard before: the job is not there yet
         if mark not in (preparing.PLAIN, preparing.WATCHED):
-            said = (mark + os.read(self.failure, 4096)).decode("utf-8", "surrogateescape")
+            said = (mark + self.failure.recv(4096)).decode("utf-8", "surrogateescape")
             os.waitpid(self.leader, 0)
             killed = "keeper", "0", "it was killed before it began"
             step, number, what = said.split("\0", 2) if said else killed
             raise StartError(step, int(number), what)
-        os.set_blocking(self.failure, False)
+        self.failure.setblocking(False)
         self._take_on_rights()
         return mark == preparing.PLAIN
 
@@ -118,17 +118,18 @@ class Post:
         It is left where it is, for the keeper to find.
         """
         while True:
-            for handle, events in self.poll().poll():
+            for handle, _ in self.poll().poll():
                 if handle == self.wake:
                     return
-                if handle == self.failure:
-                    if events & select.POLLIN:
+                if self.failure is not None and handle == self.failure.fileno():
+                    if not _hung_up(self.failure):
                         return
                     self.hear_no_more()
                     self.runs("running")
                 elif handle in self.lines:
-                    if not self._hung_up(handle):
+                    if not _hung_up(self.lines[handle]):
                         return
+                    self.hang_up(handle)
                 else:
                     self.accept("running", "", None)
 
@@ -139,24 +140,15 @@ class Post:
             found.register(handle, select.POLLIN)
         if self.listener is not None:
             found.register(self.listener.fileno(), select.POLLIN)
-        if self.failure >= 0:
-            found.register(self.failure, select.POLLIN)
+        if self.failure is not None:
+            found.register(self.failure.fileno(), select.POLLIN)
         return found
-
-    def _hung_up(self, handle: int) -> bool:
-        """Whether the other end of a line has gone without a word; then it is closed."""
-        try:
-            if self.lines[handle].recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
-                return False
-        except OSError:  # a reset line may still hold words
-            return False
-        self.hang_up(handle)
-        return True
 
     def hear_no_more(self) -> None:
         """The child has said all that it had to say: nothing, if it has become the job."""
-        os.close(self.failure)
-        self.failure = -1
+        assert self.failure is not None
+        self.failure.close()
+        self.failure = None
 
     def runs(self, state: str) -> None:
         """Say that the child has become the job, or stands right before that."""
@@ -197,6 +189,14 @@ class Post:
             return
         self.lines[line.fileno()] = line
         words.send(line, words.hello(self._started, self.leader, state, ends_by, then))
+
+
+def _hung_up(line: socket.socket) -> bool:
+    """Whether the other end of a line has gone without a word."""
+    try:
+        return not line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:  # a reset line may still hold words
+        return False
 
 
 def _wake_up(*_: object) -> None:
