@@ -270,7 +270,7 @@ class Moves:
             state=JobState.PENDING,
             restarts=job.restarts + 1,
             priority=priority,
-            submit_at=now,
+            submit_at=self.clockwork.whole_second(now),  # recorded: requeue_in_the_second_of_a_submission
             eligible_at=max(job.eligible_at, self.clockwork.whole_second(now) + self.clockwork.requeue_delay),
             started_at=None,
             limit_at_start=None,
