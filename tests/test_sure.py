@@ -33,7 +33,7 @@ class Limit:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def far(view: ClusterView) -> Callable[[Job | None], float]:  # noqa: N805
+    def far(view: ClusterView) -> Callable[[Job], float]:  # noqa: N805
         """Be sure where there are few jobs, active and waiting."""
         return lambda job: math.inf if len(view.active) + len(view.pending) <= MOST else view.now
 

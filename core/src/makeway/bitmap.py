@@ -269,12 +269,6 @@ def first_n(bits: NodeBits, wanted: int) -> NodeBits:
     return bits & ((1 << low_width) - 1)
 
 
-def last_n(bits: NodeBits, wanted: int) -> NodeBits:
-    """Return the `wanted` highest elements of `bits` (all of them when there are fewer)."""
-    spare = bits.bit_count() - wanted
-    return bits if spare <= 0 else bits & ~first_n(bits, spare)
-
-
 def each(bits: NodeBits) -> Iterator[NodeBits]:
     """Yield the elements of `bits` as sets of one, ascending."""
     while bits:

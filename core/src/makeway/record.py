@@ -88,8 +88,6 @@ class Recorder:
         """By what the policy tells preemptors and victims apart, for the tables."""
         self.listens = sink is not None or archive is not None
         """Whether reasons for waiting and decisions are noted."""
-        self.is_followed = self.listens or self._measures
-        """Whether somebody wants to know of each change of a job."""
         self._sink = sink
         self._archive = archive
         self.keeps = keep
@@ -117,7 +115,6 @@ class Recorder:
 
         Reasons for waiting are among them only if somebody got lines when the engine was built.
         """
-        self.is_followed = True
         first = self._sink
         if first is None:
             self._sink = sink

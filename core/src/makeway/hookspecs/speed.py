@@ -226,14 +226,13 @@ def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callab
     """Mark an implementation with what knows for sure, at little cost, that asking it would change nothing.
 
     Goes below ``@hookimpl``, on `makeway_admit`, `makeway_accept`, `makeway_overdue` and `makeway_marks`. The hook is
-    then asked only where that is not known. In a replay that nobody watches, whole passes are left out besides while
-    nobody has room, and priorities of waiting jobs are worked out late: what it knows must not depend on them.
+    then asked only where that is not known.
 
     :param knows: called once per run with the cluster before the first job. None instead of a function: nothing is
         known. The function that it returns is called with the books as they stand:
 
-        - on `makeway_admit` with a pending job, or None for all of them. It returns the instant up to which it lets
-          them in, nobody starting or coming meanwhile; now or earlier: that is not known.
+        - on `makeway_admit` with a pending job. It returns the instant up to which the job is let in, if no other
+          starts or comes meanwhile; now or earlier: that is not known.
         - on `makeway_accept` with a job that is submitted: whether it surely takes it.
         - on `makeway_overdue` with nothing, after a start or an end. It returns the instant up to which nobody has to
           end, and at which the hook is asked; now or earlier: that is not known.
@@ -243,11 +242,7 @@ def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callab
     A limit on running jobs that is often far away::
 
         def far(view):
-            def until(job=None):
-                waiting = len(view.pending) if job is None else 1
-                return math.inf if len(view.active) + waiting <= 1000 else view.now
-
-            return until
+            return lambda job: math.inf if len(view.active) < 1000 else view.now
 
         @hookimpl
         @sure_by(far)

@@ -226,8 +226,8 @@ class Policies(Room):
 
     def let_in(
         self, view: ClusterView
-    ) -> tuple[Callable[[Job | None], Seconds], Sequence[Callable[[Job], bool]]] | None:
-        """Return what says up to when limits surely let a job in, or all (None), but for some; None: nobody can say."""
+    ) -> tuple[Callable[[Job], Seconds], Sequence[Callable[[Job], bool]]] | None:
+        """Return what says up to when limits surely let a job in, but for some; None: no plugin can say."""
         return let_in_of(self, view)
 
     def taken(self, view: ClusterView) -> Callable[[Job], bool] | None:

@@ -246,14 +246,14 @@ def _of_nobody(job: Job) -> bool:
 
 def let_in_of(
     asker: Asker, view: ClusterView
-) -> tuple[Callable[[Job | None], Seconds], Sequence[Callable[[Job], bool]]] | None:
-    """Return what says up to when limits surely let a job in, or all that wait (None); None: nobody can say.
+) -> tuple[Callable[[Job], Seconds], Sequence[Callable[[Job], bool]]] | None:
+    """Return what says up to when limits surely let a job in; None: no plugin can say.
 
-    Beside it stand the tests of those about whom others have a say; it knows nothing of these.
+    Beside it stand the tests of jobs about which others have a say; it knows nothing of these.
     """
     hook = "makeway_admit"
     others: list[Callable[[Job], bool]] = []
-    known: list[Callable[[Job | None], Seconds]] = []
+    known: list[Callable[[Job], Seconds]] = []
     for call in asker.calls(hook):
         found = _sure(asker, call, hook, view)
         if found is not None:

@@ -46,8 +46,6 @@ class Priorities:
         self.prioritizer = policies.priorities(self._view)
         self._forgiveness = forgiveness
         self._plain = plain
-        self.by_turn = plain is None and self.prioritizer is None
-        """Whether each job gets a priority one lower than the last one's."""
         self.lowest = _FIRST
         self._array: tuple[str, int] | None = None
         """The array whose tasks are being submitted, and `lowest` since then.

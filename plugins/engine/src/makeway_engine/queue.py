@@ -27,9 +27,9 @@ from makeway_engine.throttle import WAITS, Throttle
 _PENDING = JobState.PENDING
 
 BEGINS = "BeginTime"
+"""Reason of a job whose time to begin has not come."""
 NEVER = "NotRun"
 """Reason of a job that its log says was withdrawn before it started (`JobSpec.withdrawn_at`)."""
-"""Reason of a job whose time to begin has not come."""
 
 
 class Queue:
@@ -193,10 +193,6 @@ class Queue:
     def ranked(self) -> bool:
         """Whether the entries stand as a policy orders them."""
         return self._rank is not None
-
-    def rank_of(self, job: Job) -> int | None:
-        """Return the rank of a job, 0 where nobody ranks jobs; None: the policy that ranks them has none for it."""
-        return 0 if self._rank is None else self._rank(job)
 
     def rank_by(self, rank: Callable[[Job], int | None]) -> None:
         """Let `rank` say who comes first, as long as it has a rank for everybody."""

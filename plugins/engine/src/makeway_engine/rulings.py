@@ -34,8 +34,8 @@ class Rulings:
         self._policies = policies
         self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
-        self.let_in_until: Callable[[Job | None], Seconds] | None = None
-        """Says up to when limits surely let a job in, or all that wait; None: nobody can say."""
+        self.let_in_until: Callable[[Job], Seconds] | None = None
+        """Says up to when limits surely let a job in; None: no plugin can say."""
         self.others: Sequence[Callable[[Job], bool]] = ()
         """Tell whom others than those have a say about."""
         self.moved: set[str] = set()

@@ -129,15 +129,6 @@ class Throttle:
                 return ()
         return [each for _, each in self._waiting[array_id]]
 
-    def has_more_than(self, count: int) -> bool:
-        """Whether of any array more tasks than that have not ended."""
-        return any(len(tasks) > count for tasks in self.tasks.values())
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether any task waits for others of its array."""
-        return any(self._waiting.values())
-
     # ---------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, list[str]]:
         """Return the tasks of each limited array that have their turn."""

@@ -161,11 +161,6 @@ class Counted:
             spec.memory_mb_per_cpu,
         )
 
-    @property
-    def is_summed_up(self) -> bool:
-        """Whether the sums say all, save that `changed` make way."""
-        return self.presence is not None and not self.reserved
-
     def is_summed(self, limit: Limit) -> bool:
         """Whether no job counts less for being one that backfills."""
         concerned = limit.of_hosts or (limit.per_host and limit.counts is _SLOTS)

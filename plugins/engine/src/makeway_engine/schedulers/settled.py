@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import Job, Partition
-from makeway_engine.entries import Entry, Key
+from makeway.model import Job
+from makeway_engine.entries import Entry
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.lanes import BEHIND, wait_behind
@@ -125,16 +125,6 @@ class Settled:
     def _asks_again(self) -> bool:
         """Whether others may be displaced by now who could not before: between full passes nobody says `again` then."""
         return self._placer.making_way.has_come(self._ledger.now)
-
-    def nodes_before(self, partition: Partition, key: Key) -> NodeBits:
-        """Return the nodes of a partition that nobody has closed who comes before this place in the queue."""
-        nodes = partition.nodes
-        for index, head in self._heads.items():
-            if head[0] < key:
-                if index == partition.index:
-                    return 0
-                nodes &= ~head[2].nodes
-        return nodes
 
     # ------------------------------------------------------------------------ listening to the queue
     def came(self, entry: Entry) -> None:

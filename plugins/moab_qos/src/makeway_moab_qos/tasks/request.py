@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import Exclusive, Job, Node
+from makeway.model import Exclusive, Job
 
 
 @attrs.frozen(kw_only=True)
@@ -91,9 +91,3 @@ def within(room: Sequence[tuple[int, int]], tasks: int, most: int) -> list[tuple
                 del rest[at]
                 break
     return chosen
-
-
-def cores_for(node: Node, processors: int) -> int:
-    """Return how many cores of `node` provide so many processors."""
-    threads = max(1, node.cpus // max(1, node.cores))
-    return -(-processors // threads)

@@ -50,7 +50,7 @@ What comes of it:
 * `judge`: all that limits know of one run.
 * `waiting`: which limit keeps a pending job out.
 * `answers`: that limit in words.
-* `headroom`: knowing for sure that none keeps anybody out.
+* `headroom`: knowing for sure that none keeps a job out.
 * `room`: how much limits leave beside a job.
 * `simple`: jobs of whom little has to be looked at.
 """
@@ -72,8 +72,8 @@ def makeway_settings() -> type[Settings]:
     return Settings
 
 
-def _let_in(view: ClusterView) -> Callable[[Job | None], Seconds]:
-    """Say up to when limits surely let a job in, or all that wait."""
+def _let_in(view: ClusterView) -> Callable[[Job], Seconds]:
+    """Say up to when limits surely let a job in."""
     return view.book(Judge).headroom.until
 
 

@@ -47,7 +47,6 @@ class Attendance:
         if not seat.noted:
             seat.noted = True
             counts.noted.append(seat)
-        self.headroom.new[job_id] = job
         if len(job.partitions) > 1:
             self._elsewhere.came(job, seat)
 
@@ -63,7 +62,6 @@ class Attendance:
             if not seat.noted:
                 seat.noted = True
                 counts.noted.append(seat)
-        self.headroom.drop(job_id)
         if job_id in self._remembered:
             del self._remembered[job_id]
 
@@ -81,7 +79,6 @@ class Attendance:
         nodes = allocation.nodes if allocation is not None else 0
         holding = _new(Holding, (seat, held, nodes, job))
         counts.held[job_id] = counts.begun[job_id] = holding
-        headroom.drop(job_id)
         if job_id in self._remembered:
             del self._remembered[job_id]
         headroom.changes += 1

@@ -1,9 +1,9 @@
-"""Know for sure that no limit keeps anybody out who waits, without holding each job against each limit.
+"""Know for sure that no limit keeps a job out, without holding each job against each limit.
 
-What jobs wait for is looked at once: how much more may start before one of the limits that hold for them can be
-reached, by TRES, and up to when no limit on what is used up can be. Whoever starts takes up a part of that, the largest
-that he takes up of anything, until he ends. As long as all parts together are less than the whole, a try costs a
-comparison. `Judge` says what it comes to without this, and `tests/test_sure.py` holds one to the other.
+What a job asks for is looked at once: how much more may start before one of the limits that hold for it can be
+reached, by TRES, and up to when no limit on what is used up can be. A job that starts takes up a part of that, the
+largest that it takes up of anything, until it ends. As long as all parts together are less than the whole, a try costs
+a comparison. `Judge` says what it comes to without this, and `tests/test_sure.py` holds one to the other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NONE_LEFT = 1e30
 """Part of the room where there is none."""
 _MANY = 10_000
 _MOST_PATIENT = 64
-"""Starts, ends and submissions at most before it is tried anew, where some limit is near."""
+"""Starts and ends at most before it is tried anew, where some limit is near."""
 
 
 class Box(NamedTuple):
@@ -75,32 +75,15 @@ class Headroom:
         """Whether all that is still so."""
         self._known: dict[Asked, bool] = {}
         """Requests that were looked at since it was last worked out; False: a limit is near."""
-        self.new: dict[str, Job] = {}
-        """Jobs that were submitted, and that nobody has looked at."""
-        self.waiting: dict[str, Job] = {}
-        """Those who wait, and were looked at."""
         self._boxes: dict[Seat, list[Box]] = {}
         """By seat: nodes, CPUs and time of requests that are surely let in, and so is whoever asks for no more."""
-        self.several: set[str] = set()
-        """Jobs about whom more counts: tried in several partitions, on nodes of their own, or where they may not."""
         self._near = False
-        """Whether a limit is near for somebody who was looked at."""
-        self._knows_all = False
-        """Whether all in `_waiting` have been looked at since it was last worked out."""
+        """Whether a limit is near for a job that was looked at."""
         self.changes = 0
         self._patience = 1
         self._again_at = 0
 
     # ------------------------------------------------------------------------------- told
-    def drop(self, job_id: str) -> None:
-        """Forget a job that waits no longer."""
-        if job_id in self.new:
-            del self.new[job_id]
-        elif job_id in self.waiting:
-            del self.waiting[job_id]
-        elif job_id in self.several:
-            self.several.remove(job_id)
-
     def take_up(self, job_id: str, counts: Mapping[str, int], minutes: float) -> None:
         """A job holds so much from now on, and may run for so many minutes, UsageFactor applied."""
         known = self._shares.get(id(counts))
@@ -127,21 +110,18 @@ class Headroom:
         return found
 
     # ------------------------------------------------------------------------------- asked
-    def until(self, job: Job | None) -> Seconds:
-        """Return up to when a job is surely let in, or all that wait; in the past: that is not known."""
+    def until(self, job: Job) -> Seconds:
+        """Return up to when a job is surely let in; in the past: that is not known."""
         if not self.stands or self._until <= self._view.now or (self._near and self._is_worth_while()):
             if not self._is_worth_while():
                 return -math.inf
             self._begin()
-        if not self._near and not self.several:
-            if (self.new and not self._sees_new()) or not (self._knows_all or self._covers_all()):
-                return self._until_for(job)
-            return self._until  # whoever is asked about is among those who wait
-        return self._until_for(job)
-
-    def _until_for(self, job: Job | None) -> Seconds:
-        """Return the same where it is not known of all that wait."""
-        if job is None or job.required or self._door.shut(job, job.partition) or not self._covers(job):
+        door, partition = self._door, job.partition
+        if (
+            job.required
+            or (partition.index not in door.open and door.shut(job, partition))
+            or not self._covers(job)
+        ):
             return -math.inf
         return self._until
 
@@ -151,7 +131,7 @@ class Headroom:
     def _begin(self) -> None:
         """Work it out anew, for nobody yet."""
         self._patience = min(2 * self._patience, _MOST_PATIENT) if self._near else 1
-        self.stands, self._near, self._knows_all = True, False, False
+        self.stands, self._near = True, False
         self._until = math.inf
         self._room.clear()
         self._shares.clear()
@@ -159,31 +139,6 @@ class Headroom:
         self.spent = 0.0
         self._known.clear()
         self._boxes.clear()
-
-    def _sees_new(self) -> bool:
-        """Look at those who came; say whether what they ask for tells all about them, and they are let in."""
-        new, door, sure = self.new, self._door, True
-        for job_id, job in new.items():
-            partition = job.partition
-            if (
-                job.required
-                or len(job.partitions) > 1
-                or (partition.index not in door.open and door.shut(job, partition))
-            ):
-                self.several.add(job_id)
-                sure = False
-            else:
-                self.waiting[job_id] = job
-                sure = self._covers(job) and sure
-        new.clear()
-        return sure
-
-    def _covers_all(self) -> bool:
-        for job in self.waiting.values():
-            if not self._covers(job):
-                return False
-        self._knows_all = True
-        return True
 
     def _covers(self, job: Job) -> bool:
         """Whether a job is surely let in as things stand; keeps what more may start."""
