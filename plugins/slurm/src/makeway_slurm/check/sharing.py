@@ -148,6 +148,21 @@ def shares_instead(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def het_beside(facts: Facts) -> Iterator[Finding]:
+    """Say that gang leaves heterogeneous jobs alone: others are laid over them, and both run (1.1)."""
+    if not facts.overlays:
+        return
+    overlaid = [(low, high) for low, high in facts.below if _may_overlay(facts, low, high)]
+    for low, high in overlaid[:1]:
+        yield Finding(
+            level="note",
+            where="policy.preempt_mode",
+            message=f"jobs of {high.name!r} start on the cores of heterogeneous jobs of {low.name!r} and displace "
+            "nobody: gang keeps no account of them, so both run at once",
+            section="slurm-gang-and-select 1.1",
+        )
+
+
 def no_over_no(facts: Facts) -> Iterator[Finding]:
     """Contradict the documentation: NO does not disable preemption (10.1 no. 3)."""
     if not facts.overlays:
@@ -404,6 +419,7 @@ SHARING = (
     counted_cpus,
     cannot_overlay,
     shares_instead,
+    het_beside,
     no_over_no,
     same_tier,
     shut_out,
