@@ -21,7 +21,7 @@ HELIOS_GPUS = 8
 """GPUs of each node of Helios: all quotas are multiples of it."""
 HELIOS_CPUS = 48
 _POLICY: Mapping[str, Any] = {"select": "select/cons_tres", "select_parameters": ["CR_Core_Memory"]}
-_NUMBERED = re.compile(r"(.*?)(\d+)")
+_NUMBERED = re.compile(r"(|.*\D)(\d+)")
 
 
 def _openb(row: Fields) -> dict[str, Any]:

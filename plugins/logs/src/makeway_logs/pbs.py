@@ -19,7 +19,7 @@ from makeway.readers.lines import read_lines, shown
 from makeway_logs.rows import BadRowError, Ended, workload_of
 
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)")
-_PAIR = re.compile(r"""([A-Za-z_][\w.]*)=("[^"]*"|'[^']*'|\S*)""")
+_PAIR = re.compile(r"""(?<![\w.])([A-Za-z_][\w.]*+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d{1,9})?\])?(?:\.\S*)?")
 _MEMORY = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.IGNORECASE)
 _FACTOR = {"": 2.0**-20, "k": 2.0**-10, "m": 1.0, "g": 2.0**10, "t": 2.0**20, "p": 2.0**30}

@@ -21,9 +21,10 @@ import attrs
 from makeway.errors import ConfigError, Problem
 from makeway.foreign import Source
 
-_ENTRY = re.compile(r"([A-Za-z_][\w.\-]*)\s*(?:\[\s*([^\]]*?)\s*\])?(?:\s*=\s*|\s+|$)(.*)", re.DOTALL)
+_ENTRY = re.compile(r"([A-Za-z_][\w.\-]*+)(?:\s*\[([^\]]*)\])?(?:\s*=\s*|\s+|$)(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(
-    r"""([A-Za-z_][\w.]*(?:-[\w.]+)*(?:\[[^\]\s]*\])?)\s*(\+=|-=|=)\s*("[^"]*"?|'[^']*'?|[^\s]*)"""
+    r"""(?<![\w.\-])([A-Za-z_][\w.]*+(?:-[\w.]++)*+(?:\[[^\[\]\s]*+\])?+)\s*+"""
+    r"""(\+=|-=|=)\s*+("[^"]*"?|'[^']*'?|[^\s]*)"""
 )
 _INCLUDE = re.compile(r"^\s*#INCLUDE\s+(\S+)")
 _MOST_INCLUDES = 100
@@ -133,7 +134,7 @@ def _take(line: str, place: str, entries: list[Entry], ignored: list[tuple[str, 
     entries.append(
         Entry(
             param=spelled if maui else spelled.upper(),
-            index=index or "",
+            index=(index or "").strip(),
             value=value.strip(),
             place=place,
             spelled=spelled,

@@ -17,7 +17,8 @@ _SIGNS = frozenset("^$*+?(){}|\\")
 """What makes an entry a regular expression."""
 _CLASSES = {"alnum": "A-Za-z0-9", "alpha": "A-Za-z", "digit": "0-9", "lower": "a-z", "upper": "A-Z"}
 """POSIX names of sets of characters, as Python spells them."""
-_NUMBERS = re.compile(r"\[[^\]]*(?:\d{2,}-|-\d{2,})[^\]]*\]")
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+_NUMBERS = re.compile(r"\d\d-|-\d\d")
 
 
 def entries(text: str) -> tuple[str, ...]:
@@ -78,7 +79,11 @@ def strangers(text: str, known: Iterable[str], *, whole: bool = False) -> tuple[
 def misread_brackets(text: str) -> tuple[str, ...]:
     """Return the brackets of regular expressions that look like a range of numbers: ``[0-13]`` is 0, 1 or 3."""
     return tuple(
-        bracket for entry in entries(text) if is_expression(entry) for bracket in _NUMBERS.findall(entry)
+        bracket
+        for entry in entries(text)
+        if is_expression(entry)
+        for bracket in _BRACKETS.findall(entry)
+        if _NUMBERS.search(bracket)
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_ALWAYS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|\{%|<%")
+_ALWAYS = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}|\{%.*?%\}|<%.*?%>|\{%|<%")
 """Jinja, Helm and ERB."""
-_PLAIN = re.compile(r"=\s*(\$\{\w+\}|\$\([^)]*\)|\{\w+\})")
+_PLAIN = re.compile(r"=\s*(\$\{\w+\}|\$\([^()]*\)|\{\w+\})")
 """A value that a shell or ``str.format`` would fill in, in files whose values hold no such words."""
 _OTHERS = {
     "volcano.sh/": "Volcano",

@@ -145,7 +145,7 @@ class _Conditions:
 
     def _holds(self, line: int, condition: str) -> bool:
         condition = self._names.get(condition, condition)
-        match = re.fullmatch(r"time\s*\((.*?)\)\s*\S*", condition, re.IGNORECASE)
+        match = re.fullmatch(r"time\s*\(([^)]*)\)\s*\S*", condition, re.IGNORECASE)
         windows = windows_of(match.group(1)) if match else None
         if windows is None:
             self._messages.say(line, f"condition {condition!r} is not understood and counts as false")
@@ -221,7 +221,7 @@ def rows(section: Section, messages: Messages) -> Iterator[tuple[int, dict[str, 
 
 def columns(text: str) -> list[str]:
     """Split at blanks outside round brackets."""
-    return re.findall(r"(?:\([^)]*\)|\S)+", text)
+    return re.findall(r"(?:\([^()]*\)|\S)+", text)
 
 
 def _bare(word: str) -> str:

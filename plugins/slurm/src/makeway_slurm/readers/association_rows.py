@@ -34,8 +34,8 @@ _THRESHOLDS = ("usagethres", "usagethreshold", "minpriothres", "minpriothresh", 
 OF_QOS = frozenset(("usagefactor", "limitfactor", *_THRESHOLDS, *WORDS))
 """Words of a QOS that become attributes."""
 ROOT = "root"
-_RECORD = re.compile(r"(\w+(?:/\w+)*)=(.*?)(?=\s\w+(?:/\w+)*=|$)")
-_COUNTED = re.compile(r"([\w/]+)=[^(,]*\(([0-9.]+)\)")
+_RECORD = re.compile(r"(?<![\w/])(\w++(?:/\w++)*+)=(.*?)(?=\s\w++(?:/\w++)*+=|$)")
+_COUNTED = re.compile(r"(?<![\w/])([\w/]++)=[^(,=]*+\(([0-9.]++)\)")
 
 
 def is_kept(word: str, value: str) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 Row = dict[str, str]
-_FIELD = re.compile(r"(\w+)=(\S*)")
+_FIELD = re.compile(r"\b(\w++)=(\S*)")
 _NOTHING = ("", "(null)", "n/a", "none")
 _KEPT = ("StartTime", "EndTime", "Nodes", "PartitionName", "Users", "Accounts", "Flags", "MaxStartDelay")
 _COLUMNS: Mapping[str, str] = {

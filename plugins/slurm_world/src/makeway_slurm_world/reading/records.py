@@ -22,10 +22,8 @@ _SPINE = re.compile(
 """What Slurm writes behind a job's name, in all releases that are known."""
 _TYPED = re.compile(r" (?:Command|WorkDir|AdminComment|SystemComment|Comment|Extra|StdErr|StdIn|StdOut)=")
 """Behind these comes what people typed."""
-_ASKED = re.compile(r" (TresPer(?:Job|Node|Socket|Task))=(\S+)(?=(?: [A-Za-z:/]+=\S*)* *$)")
-"""Counted resources stand at the very end, behind what people typed: only words with keys follow, and the last counts.
-
-Whoever types such words himself makes nobody but his own job wait."""
+_FIELD = re.compile(r"([A-Za-z:/]+)=(\S*)")
+_ASKED = frozenset(("TresPerJob", "TresPerNode", "TresPerSocket", "TresPerTask"))
 _PLACE = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=([0-9]+) GRES=(\S*)")
 
 
@@ -97,14 +95,13 @@ def job_record(line: str) -> JobRecord:
 
     :raises UnreadableError: it has not the form of one, or has it more than once.
     """
-    spines = list(_SPINE.finditer(line))
     match = re.match(r"JobId=([0-9]+) ", line)
-    if match is None or not spines:
-        raise UnreadableError(f"not a job's record: {line[:60]!r}")
-    if len(spines) > 1 or line.count(" JobState=") > 1 or line.count(" UserId=") > 1:
+    if match is not None and (line.count(" JobState=") > 1 or line.count(" UserId=") > 1):
         text = "its name or comment looks like a record of Slurm's"
         raise UnreadableError(f"job {match[1]}: {text}")
-    spine = spines[0]
+    spine = _SPINE.search(line)
+    if match is None or spine is None:
+        raise UnreadableError(f"not a job's record: {line[:60]!r}")
     head = line[: spine.start()]
     before, _, name = head.partition(" JobName=")
     typed = _TYPED.search(line, spine.end())
@@ -116,7 +113,7 @@ def job_record(line: str) -> JobRecord:
         for nodes, cpus, memory, gres in _PLACE.findall(held)
     )
     fields = pairs(before) | pairs(_PLACE.sub("", held) + asked)
-    fields |= dict(_ASKED.findall(line, typed.start())) if typed else {}
+    fields |= _asked(line[typed.start() :]) if typed else {}
     name, _, het = name.partition(" HetJobIdSet=")
     return JobRecord(
         number=int(match[1]),
@@ -130,6 +127,21 @@ def job_record(line: str) -> JobRecord:
         | ({"HetJobIdSet": het} if het else {}),
         places=places,
     )
+
+
+def _asked(text: str) -> dict[str, str]:
+    """Return the counted resources at the end, behind what people typed: only words with keys follow, the last counts.
+
+    A user who types such words makes no other job wait.
+    """
+    found: dict[str, str] = {}
+    for word in reversed(text.rstrip(" ").split(" ")):
+        field = _FIELD.fullmatch(word)
+        if field is None:
+            break
+        if field[1] in _ASKED and field[2]:
+            found.setdefault(field[1], field[2])
+    return found
 
 
 __all__ = ["JobRecord", "Place", "UnreadableError", "job_lines", "job_record", "known", "pairs"]
