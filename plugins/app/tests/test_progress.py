@@ -63,6 +63,17 @@ def test_a_log_that_is_read_as_it_goes() -> None:
     )
 
 
+@pytest.mark.parametrize("total", [None, 2000])
+def test_no_more_jobs_are_counted_on_than_are_taken(total: int | None) -> None:
+    """--limit 400 of 2,000 jobs, of which 100 have ended."""
+    _, gauge, _ = board()
+    gauge.opens(4000)
+    gauge.opened(Workload(name="a.swf", jobs=iter(()), total=total), 400)
+    gauge.read(1000)
+    begin(gauge, engine(7200.0, 400, 100))
+    assert gauge.jobs == "100 of 400 jobs"
+
+
 def test_in_a_file_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing for a run that is short, or over."""
     monkeypatch.setattr(meter, "_SOON", 0.05)

@@ -61,7 +61,7 @@ HOUR = '"run_time": 600, "time_limit": 3600}\n'
             '{"id": 2, "partition": "short", "submit": 600, "cpus": 8, "gres": {"gpu": 1}, ' + HOUR,
             "2",
             (
-                "v1: 1 of gpu wanted, 0 of 4 free; held by 1 (4), which would keep it while suspended",
+                "v1: 1 gpu wanted, 0 of 4 free; held by 1 (4), which would keep it while suspended",
                 "--compare partition.long.preempt_mode=requeue",
             ),
             id="GPUs that suspended jobs keep",
@@ -110,10 +110,30 @@ def test_the_scarce_thing_is_named(
         assert text in done.out
 
 
-def test_cores_that_others_have_are_named(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("held", "wanted", "said"),
+    [
+        (10, 4, "comp1: 4 CPUs wanted, 2 of 12 free; held by 1 (10)"),
+        (12, 1, "comp1: 1 CPU wanted, 0 of 12 free; held by 1 (12)"),
+    ],
+)
+def test_cores_that_others_have_are_named(
+    run: Run, tmp_path: Path, held: int, wanted: int, said: str
+) -> None:
     (tmp_path / "slurm.conf").write_text(MEMORY)
-    few = '"memory_mb": 100, '
-    jobs = f'{{"id": 1, "cpus": 10, "required_nodes": "comp1", {few}{HOUR}{{"id": 2, "cpus": 4, "nodes": 1, '
-    (tmp_path / "jobs.jsonl").write_text(jobs + f'"required_nodes": "comp1", "submit": 60, {few}{HOUR}')
+    here = '"required_nodes": "comp1", "memory_mb": 100, '
+    jobs = f'{{"id": 1, "cpus": {held}, {here}{HOUR}{{"id": 2, "cpus": {wanted}, "nodes": 1, "submit": 60, '
+    (tmp_path / "jobs.jsonl").write_text(jobs + here + HOUR)
     done = run("explain", tmp_path / "slurm.conf", tmp_path / "jobs.jsonl", "--job", "2")
-    assert "comp1: 4 of CPUs wanted, 2 of 12 free; held by 1 (10)" in done.out
+    assert said in done.out
+
+
+def test_memory_is_told_in_megabytes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(MEMORY)
+    here = '"required_nodes": "comp1", "cpus": 1, '
+    jobs = (
+        f'{{"id": 1, "memory_mb": 40000, {here}{HOUR}{{"id": 2, "memory_mb": 9000, "submit": 60, {here}{HOUR}'
+    )
+    (tmp_path / "jobs.jsonl").write_text(jobs)
+    done = run("explain", tmp_path / "slurm.conf", tmp_path / "jobs.jsonl", "--job", "2")
+    assert "comp1: 9,000 MB of memory wanted, 8,000 of 48,000 free; held by 1 (40,000 MB)" in done.out

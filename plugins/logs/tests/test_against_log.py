@@ -24,6 +24,19 @@ default = true
 [policy]
 select = "select/whole_nodes"
 """
+SITE = """
+[[node]]
+name = "n1"
+cpus = 4
+[[partition]]
+name = "low"
+[[partition]]
+name = "high"
+priority_tier = 2
+[policy]
+preempt = "preempt/partition_prio"
+preempt_mode = ["requeue"]
+"""
 LOG = """\
 JobID|User|Account|Partition|Submit|Start|End|State|NNodes|NCPUS|Timelimit|Priority|Reason|Restarts
 1|ada|physics|main|2024-05-01T00:00:00|2024-05-01T00:00:00|2024-05-01T00:10:00|COMPLETED|1|4|01:00:00|7|None|0
@@ -150,18 +163,8 @@ def test_runs_are_held_against_runs(run: Run, tmp_path: Path) -> None:
     """
     config = tmp_path / "site.toml"
     config.write_text(
-        """
-[[node]]
-name = "n1"
-cpus = 4
-[[partition]]
-name = "low"
-[[partition]]
-name = "high"
-priority_tier = 2
-[policy]
-preempt = "preempt/partition_prio"
-preempt_mode = ["requeue"]
+        SITE
+        + """
 [[job]]
 id = 1
 user = "ann"
@@ -220,21 +223,7 @@ restarts = 0
 def test_rows_of_sacct_d_are_runs(run: Run, tmp_path: Path) -> None:
     """Job 2 displaces job 1 after 600 s, in the log and here: one requeue, 600 s on 4 CPUs lost, waits alike."""
     config, log = tmp_path / "site.toml", tmp_path / "may.sacct"
-    config.write_text(
-        """
-[[node]]
-name = "n1"
-cpus = 4
-[[partition]]
-name = "low"
-[[partition]]
-name = "high"
-priority_tier = 2
-[policy]
-preempt = "preempt/partition_prio"
-preempt_mode = ["requeue"]
-"""
-    )
+    config.write_text(SITE)
     log.write_text(
         """\
 JobID|User|Partition|Submit|Start|End|Elapsed|State|NNodes|NCPUS|Timelimit|Restarts
@@ -261,18 +250,8 @@ def test_the_last_start_is_held_against_the_last(run: Run, tmp_path: Path) -> No
     """A log without the runs says that job 1 was requeued once and last started 300 s after its submission: so here."""
     config = tmp_path / "site.toml"
     config.write_text(
-        """
-[[node]]
-name = "n1"
-cpus = 4
-[[partition]]
-name = "low"
-[[partition]]
-name = "high"
-priority_tier = 2
-[policy]
-preempt = "preempt/partition_prio"
-preempt_mode = ["requeue"]
+        SITE
+        + """
 [[job]]
 id = 1
 partition = "low"

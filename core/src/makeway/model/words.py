@@ -86,6 +86,11 @@ class Vocabulary:
         """Return what is shown for a pending reason."""
         return self.reasons.get(reason, reason)
 
+    def why(self, reason: str, detail: str) -> str:
+        """Return a pending reason with its detail, which may begin with the reason, since it stands alone elsewhere."""
+        rest = "" if detail == reason else detail.removeprefix(f"{reason}: ")
+        return self.reason(reason) + (f": {self.phrase(rest)}" if rest else "")
+
     def noun(self, noun: str) -> str:
         """Return the word for a thing."""
         return self.nouns.get(noun, noun)

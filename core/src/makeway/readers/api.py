@@ -11,6 +11,7 @@ import attrs
 from makeway.config import Config
 from makeway.left_out import LeftOut
 from makeway.model import NOTHING, Cluster, JobSpec, Seconds
+from makeway.obstacle import counted
 from makeway.worlds.events import Event
 
 
@@ -92,6 +93,12 @@ class Workload:
         alike = self.usual_count if usual else self.faulty_count
         if self.most_rejected is None or alike <= self.most_rejected:
             self.rejected.append(Rejected(line=line, reason=reason, job=job, usual=usual))
+
+    def never_started(self, number: int) -> None:
+        """Note how many jobs of a log never started."""
+        if number:
+            until = "it waits until it is withdrawn" if number == 1 else "they wait until they are withdrawn"
+            self.notes.append(f"{counted(number, 'job')} never started: {until}")
 
 
 class WorkloadReader(Protocol):

@@ -133,15 +133,18 @@ def table(*headings: str, left: int = 1) -> Table:
     return made
 
 
-def terms_table(terms: Sequence[Term], policy: str, label: str = "") -> Iterator[RenderableType]:
-    """Yield the table of what was put into the words of a policy; nothing if nothing was."""
+def terms_table(terms: Sequence[Term], policy: str, run: str = "") -> Iterator[RenderableType]:
+    """Yield the table of what was put into the words of a policy; nothing if nothing was.
+
+    :param run: short name of the run; empty: it stands alone.
+    """
     if not terms:
         return
     made = table("as written", f"as {policy} reads it", "", left=3)
     for term in terms:
         made.add_row(term.said, term.becomes or "no equal", term.why)
-    run = f"{label}: " if label and label != "as configured" else ""
-    yield Text(f"{run}put into the words of {policy}")
+    whose = f"{run}: " if run else ""
+    yield Text(f"{whose}put into the words of {policy}")
     yield made
 
 
@@ -263,16 +266,16 @@ def _figures_of(figures: Mapping[str, Any], *, again: bool = False) -> Iterator[
     yield "preemptions", f"{figures['preemptions']:,}"
     yield "jobs preempted", f"{figures['jobs_preempted']:,}"
     yield "ended by preemption", f"{figures['jobs_ended_by_preemption']:,}"
-    yield "core-hours lost", f"{figures['core_seconds_lost'] / 3600:,.1f}"
-    if again or figures["core_seconds_to_submit_again"]:
-        yield "to submit again", f"{figures['core_seconds_to_submit_again'] / 3600:,.1f}"
+    yield "core-hours lost", hours(figures["core_seconds_lost"])
+    if again:
+        yield "to submit again", hours(figures["core_seconds_to_submit_again"])
     yield "jobs unfinished", f"{figures['jobs_unfinished']:,}"
     yield "rows unusable", f"{figures['rows_unusable']:,}"
     if figures.get("checkpoints"):
         yield "checkpoints", f"{figures['checkpoints']:,}"
-        for what in ("checkpointing", "restarting", "saved"):
-            text = {"checkpointing": "writing them", "restarting": "reading them", "saved": "that they saved"}
-            yield f"core-hours {text[what]}", f"{figures[f'core_seconds_{what}'] / 3600:,.1f}"
+        text = {"checkpointing": "writing them", "restarting": "reading them", "saved": "that they saved"}
+        for what, words in text.items():
+            yield f"core-hours {words}", hours(figures[f"core_seconds_{what}"])
     for name, key, show in MEASURES:
         if key in figures:
             yield name, show(figures[key])
@@ -325,9 +328,13 @@ def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
 
 def _shared_cores(columns: Sequence[Column]) -> Iterator[RenderableType]:
     """Warn of cores that several jobs held at once."""
-    labels = [column.label for column in columns if column.figures["utilisation"] > 1.0 + 1e-9]
-    if labels:
-        whose = f"{', '.join(labels)}: " if len(columns) > 1 else ""
+    over = [
+        name
+        for name, column in zip(letters(columns), columns, strict=True)
+        if column.figures["utilisation"] > 1.0 + 1e-9
+    ]
+    if over:
+        whose = f"{', '.join(over)}: " if len(columns) > 1 else ""
         yield Text(
             f"{whose}utilisation above 100%: jobs ran on the same cores at once, and their run times did not stretch",
             style="yellow",
@@ -359,14 +366,12 @@ def _why_worse(columns: Sequence[Column]) -> Iterator[RenderableType]:
     for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
         waits = _differences(first.metrics.wait_of or {}, other.metrics.wait_of or {})
         if other.figures["mean_wait"] > first.figures["mean_wait"] and any(more > 0 for _, more in waits):
-            lines.append(f"{name} waits longer: {_which(waits, lambda more: f'+{clock(more)}', 'wait')}")
+            lines.append(f"{name} waits longer: {_which(waits, clock)}")
         before, after = first.metrics.lost_by_job, other.metrics.lost_by_job
         jobs = dict.fromkeys((*after, *before))
         lost = [(job, after.get(job, ("", 0.0))[1] - before.get(job, ("", 0.0))[1]) for job in jobs]
         if other.figures["core_seconds_lost"] > first.figures["core_seconds_lost"]:
-            lines.append(
-                f"{name} loses more core-hours: {_which(lost, lambda more: f'+{hours(more)}', 'lose')}"
-            )
+            lines.append(f"{name} loses more core-hours: {_which(lost, hours)}")
     if lines:
         yield Text("\n".join(lines))
 
@@ -375,11 +380,11 @@ def _differences(before: Mapping[str, Seconds], after: Mapping[str, Seconds]) ->
     return [(job, wait - before[job]) for job, wait in after.items() if job in before]
 
 
-def _which(changes: Sequence[tuple[str, float]], show: Callable[[float], str], verb: str) -> str:
+def _which(changes: Sequence[tuple[str, float]], show: Callable[[float], str]) -> str:
     """Name the jobs with the largest increase, and say how many there are and how many decreased."""
     more = sorted((each for each in changes if each[1] > _NOTHING_TO_TELL), key=lambda each: -each[1])
     less = sum(change < -_NOTHING_TO_TELL for _, change in changes)
-    named = ", ".join(f"{job} {show(change)}" for job, change in more[:_NAMED])
+    named = ", ".join(f"{job} +{show(change)}" for job, change in more[:_NAMED])
     rest = f" and {len(more) - _NAMED:,} more" if len(more) > _NAMED else ""
     return f"{'job' if len(more) == 1 else 'jobs'} {named}{rest}" + (
         f"; {less:,} the other way" if less else ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from makeway import bitmap
 from makeway.model import Exclusive, Job, JobState, Node
+from makeway.obstacle import counted
 from makeway.record import Decision
 from makeway_engine.engine import Engine
 from makeway_engine.ledger import Ledger
@@ -37,14 +38,24 @@ class _Short:
         elif self.what == _MEMORY and self.wanted >= self.total:
             want = f"all of its memory is wanted, {self.free:,} of {self.total:,} MB free"
         else:
-            want = f"{self.wanted:,}{unit} of {self.what} wanted, {self.free:,} of {self.total:,} free"
-        named = list(self.holders.items())
-        shown = [
-            f"{job}{'' if self.what == _WHOLE else f' ({amount:,}{unit})'}{notes.get(job, '')}"
-            for job, amount in named[:_MOST_HOLDERS]
-        ]
-        more = f" and {len(named) - _MOST_HOLDERS:,} more" if len(named) > _MOST_HOLDERS else ""
-        return want + (f"; held by {', '.join(shown)}{more}" if shown else "")
+            thing = {_CPUS: "CPU" if self.wanted == 1 else "CPUs", _MEMORY: "MB of memory"}.get(
+                self.what, self.what
+            )
+            want = f"{self.wanted:,} {thing} wanted, {self.free:,} of {self.total:,} free"
+        amounts = {
+            job: "" if self.what == _WHOLE else f" ({amount:,}{unit})" for job, amount in self.holders.items()
+        }
+        return want + (f"; {_held_by(amounts, notes)}" if amounts else "")
+
+
+def _held_by(amounts: Mapping[str, str], notes: Mapping[str, str]) -> str:
+    """Name who holds something.
+
+    :param amounts: job id -> how much of it, in words; empty: all.
+    """
+    shown = [f"{job}{amount}{notes.get(job, '')}" for job, amount in list(amounts.items())[:_MOST_HOLDERS]]
+    more = f" and {len(amounts) - _MOST_HOLDERS:,} more" if len(amounts) > _MOST_HOLDERS else ""
+    return f"held by {', '.join(shown)}{more}"
 
 
 def scarce(engine: Engine, job: Job, decision: Decision) -> list[str]:
@@ -68,7 +79,8 @@ def scarce(engine: Engine, job: Job, decision: Decision) -> list[str]:
             f"{node.name}: " + "; ".join(each.told(_notes(ledger, each, stopping)) for each in found)
         )
     if len(near) > _MOST_NODES:
-        lines.append(f"and {len(near) - _MOST_NODES:,} more nodes lack something")
+        rest = len(near) - _MOST_NODES
+        lines.append(f"and {counted(rest, 'more node')} {'lacks' if rest == 1 else 'lack'} something")
     seen = [each for _, found in near for each in found]
     return [*lines, *_leaders(ledger, seen, decision), *_to_try(engine, job, seen, stopping)]
 
@@ -148,13 +160,14 @@ def _memory(ledger: Ledger, job: Job, node: Node, cpus: int) -> int:
 
 # ------------------------------------------------------------------------------ who holds it, and what to try
 def _notes(ledger: Ledger, short: _Short, stopping: set[str]) -> Mapping[str, str]:
+    return {} if short.what in (_CPUS, _WHOLE) else _keepers(ledger, short.holders, stopping)
+
+
+def _keepers(ledger: Ledger, holders: Iterable[str], stopping: set[str]) -> Mapping[str, str]:
     """Return what is to be said of holders of something that suspended jobs keep."""
-    if short.what in (_CPUS, _WHOLE):
-        return {}
     found = {}
-    for job_id in short.holders:
-        job = ledger.jobs.get(job_id)
-        if job is not None and job.state is JobState.SUSPENDED:
+    for job_id in holders:
+        if _is_stopped(ledger, job_id):
             found[job_id] = ", suspended, which keeps it"
         elif job_id in stopping:
             found[job_id] = ", which would keep it while suspended"
@@ -205,7 +218,7 @@ def _to_try(engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str]
         for each in seen
         if each.what not in (_CPUS, _WHOLE)
         for holder in each.holders
-        if holder in ledger.jobs and (holder in stopping or ledger.jobs[holder].state is JobState.SUSPENDED)
+        if holder in ledger.jobs and (holder in stopping or _is_stopped(ledger, holder))
     ]
     for name in dict.fromkeys(kept):
         yield (
@@ -218,12 +231,8 @@ def _licences(ledger: Ledger, job: Job) -> Iterator[str]:
     for name, wanted in job.spec.licenses.items():
         free, holders = ledger.licenses_free.get(name, 0), ledger.license_holders.get(name, {})
         if free < wanted and holders:
-            shown = [
-                f"{each} ({count:,}){', suspended, which keeps it' if _is_stopped(ledger, each) else ''}"
-                for each, count in list(holders.items())[:_MOST_HOLDERS]
-            ]
-            more = f" and {len(holders) - _MOST_HOLDERS:,} more" if len(holders) > _MOST_HOLDERS else ""
-            yield f"licence {name}: held by {', '.join(shown)}{more}"
+            amounts = {each: f" ({amount:,})" for each, amount in holders.items()}
+            yield f"licence {name}: {_held_by(amounts, _keepers(ledger, holders, set()))}"
 
 
 def _is_stopped(ledger: Ledger, job_id: str) -> bool:

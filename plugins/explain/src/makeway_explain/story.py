@@ -378,7 +378,7 @@ def _verdict(run: Run, last: Decision) -> str:
     if last.outcome == "starts":
         why = f": {words.phrase(last.detail)}" if last.detail else ""
         return f"starts on {last.placement} {where}{why}"
-    why = words.reason(last.reason) + (f": {words.phrase(last.detail)}" if last.detail else "")
+    why = words.why(last.reason, last.detail)
     if last.outcome == "preempts":
         return f"preempts for {last.placement} {where}; without that {why}"
     return f"waits {where}, {why}"

@@ -15,8 +15,8 @@ import attrs
 
 from makeway.obstacle import counted
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.lines import read_lines, shown
-from makeway_logs.rows import BadRowError, Ended, workload_of
+from makeway.readers.lines import Line, shown
+from makeway_logs.rows import LATEST, BadRowError, Ended, read_accounting
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
 _FINISH = "JOB_FINISH"
@@ -26,7 +26,6 @@ _ASKED_HOSTS = 22
 _RUSAGE = 19
 """Fields of resource usage."""
 _DONE = 64
-_LATEST = 7_258_118_400
 
 
 @attrs.define(kw_only=True)
@@ -47,15 +46,12 @@ class LsbAcctReader:
 
         :raises ConfigError: it cannot be read.
         """
-        workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
-        return workload_of(path, options, _jobs(path, options, workload), workload)
+        return read_accounting(path, options, _jobs)
 
 
-def _jobs(path: Path, options: ReadOptions, workload: Workload) -> Iterator[Ended]:
+def _jobs(lines: Iterator[Line], workload: Workload) -> Iterator[Ended]:
     others = 0
-    for number, line in read_lines(path, options.progress):
-        if not line.strip():
-            continue
+    for number, line in lines:
         fields = [(text or bare).replace('""', '"') for text, bare in _FIELD.findall(line)]
         if not line.lstrip().startswith('"'):
             workload.reject(number, f'got {shown(line)}; allowed: "JOB_FINISH" "10.1" ...')
@@ -114,7 +110,7 @@ def _number(fields: Sequence[str], at: int, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise BadRowError(f"{name}, field {at + 1}: got {shown(text)}; allowed: a whole number")
     value = int(text)
-    if value > _LATEST and name.lower().endswith("time"):
+    if value > LATEST and name.lower().endswith("time"):
         raise BadRowError(f"{name}, field {at + 1}: got {text}; allowed: seconds since 1970")
     return value
 

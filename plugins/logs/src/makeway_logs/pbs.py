@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.lines import read_lines, shown
-from makeway_logs.rows import BadRowError, Ended, workload_of
+from makeway.readers.lines import Line, shown
+from makeway_logs.rows import LATEST, BadRowError, Ended, read_accounting
 
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)")
 _PAIR = re.compile(r"""(?<![\w.])([A-Za-z_][\w.]*+)=("[^"]*"|'[^']*'|\S*)""")
@@ -25,7 +25,6 @@ _MEMORY = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.IGNORECASE)
 _FACTOR = {"": 2.0**-20, "k": 2.0**-10, "m": 1.0, "g": 2.0**10, "t": 2.0**20, "p": 2.0**30}
 _WORD = 8
 """Bytes of a word, which PBS counts memory in where it says so."""
-_LATEST = 7_258_118_400.0
 
 
 @attrs.define(kw_only=True)
@@ -46,18 +45,15 @@ class PbsReader:
 
         :raises ConfigError: it cannot be read.
         """
-        workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
-        return workload_of(path, options, _jobs(path, options, workload), workload)
+        return read_accounting(path, options, _jobs)
 
 
-def _jobs(path: Path, options: ReadOptions, workload: Workload) -> Iterator[Ended]:
+def _jobs(lines: Iterator[Line], workload: Workload) -> Iterator[Ended]:
     queued: dict[str, int] = {}
     """Jobs that have not ended so far, with the line that told of them."""
     runs: dict[str, list[dict[str, Any]]] = {}
     gone: dict[str, int] = {}
-    for number, line in read_lines(path, options.progress):
-        if not line.strip():
-            continue
+    for number, line in lines:
         match = _LINE.fullmatch(line.strip())
         if match is None:
             workload.reject(number, f"got {shown(line)}; allowed: date;type;job;key=value ...")
@@ -172,11 +168,8 @@ def _when(said: Mapping[str, str], key: str) -> float | None:
     text = said.get(key, "")
     if not text or text == "0":
         return None
-    try:
-        found = float(text) if text.isascii() and text.isdigit() else None
-    except (ValueError, OverflowError):
-        found = None
-    if found is None or not 0 < found <= _LATEST:
+    found = float(text) if text.isascii() and text.isdigit() else 0.0
+    if not 0 < found <= LATEST:
         raise BadRowError(f"{key}: got {shown(text)}; allowed: seconds since 1970")
     return found
 

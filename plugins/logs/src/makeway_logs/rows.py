@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from makeway.model import JobSpec, Seconds
-from makeway.obstacle import counted
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.lines import shown
+from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
 
-_WITHDRAWN = ("it waits until it is withdrawn", "they wait until they are withdrawn")
+LATEST = 7_258_118_400
+"""The first second of 2200: what is later is no time."""
 
 
 class BadRowError(Exception):
@@ -59,11 +59,18 @@ class Ended:
     """Runs that a requeue ended: wait, ran and state of each."""
 
 
-def workload_of(path: Path, options: ReadOptions, jobs: Iterable[Ended], workload: Workload) -> Workload:
-    """Put the jobs in order of submission; a second row of one id is rejected."""
+def read_accounting(
+    path: Path, options: ReadOptions, jobs: Callable[[Iterator[Line], Workload], Iterator[Ended]]
+) -> Workload:
+    """Read all of a log, and put its jobs in order of submission; a second row of one id is rejected.
+
+    :param jobs: makes jobs of lines that are not empty, and notes and rejects in the workload.
+    :raises ConfigError: it cannot be read.
+    """
+    workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
     seen: dict[str, int] = {}
     rows = []
-    for job in jobs:
+    for job in jobs((line for line in read_lines(path, options.progress) if line[1].strip()), workload):
         if job.id in seen:
             reason = f"job {shown(job.id)} was there before, in line {seen[job.id]}"
             workload.reject(job.line, reason, job.id)
@@ -71,13 +78,10 @@ def workload_of(path: Path, options: ReadOptions, jobs: Iterable[Ended], workloa
         seen[job.id] = job.line
         rows.append(job)
     rows.sort(key=lambda job: (job.submit, job.order, job.line))
-    never = sum(job.start is None for job in rows)
-    if never:
-        workload.notes.append(f"{counted(never, 'job')} never started: {_WITHDRAWN[never > 1]}")
+    workload.never_started(sum(job.start is None for job in rows))
     workload.total = len(rows)
     workload.start_wall = rows[0].submit if rows else None
-    machine = machine_of(options.config)
-    workload.jobs = _specs(rows, path.name, machine)
+    workload.jobs = _specs(rows, path.name, machine_of(options.config))
     return workload
 
 
@@ -127,4 +131,4 @@ def _said(job: Ended) -> dict[str, Any]:
     return said
 
 
-__all__ = ["BadRowError", "Ended", "workload_of"]
+__all__ = ["LATEST", "BadRowError", "Ended", "read_accounting"]

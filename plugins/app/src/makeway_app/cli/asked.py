@@ -9,7 +9,7 @@ import attrs
 
 from makeway.config import Config, MappingRule
 from makeway.model import Seconds
-from makeway_app.cli.inputs import Loaded, load_config
+from makeway_app.cli.inputs import Loaded, load_config, reader_of
 from makeway_app.cli.request import changed
 
 
@@ -34,12 +34,17 @@ class Asked:
     actions: tuple[str, ...]
     warm_up: tuple[Path, ...]
 
-    def load(self) -> Loaded:
-        """Read the configuration, as it stands.
+    def load(self, other: Path | None = None) -> Loaded:
+        """Read a configuration, as it stands.
 
+        :param other: it stands beside CONFIG; None: it is CONFIG.
         :raises ConfigError: it cannot be read.
         """
-        return load_config(self.config, self.release, self.nodes, self.accounting, warmed=bool(self.warm_up))
+        path, nodes = other or self.config, self.nodes
+        if other is not None and nodes is not None:
+            reader = reader_of(other)
+            nodes = None if reader is None or reader.names_all_nodes else nodes
+        return load_config(path, self.release, nodes, self.accounting, warmed=bool(self.warm_up))
 
     def changed(self, config: Config, source: Path | None = None) -> Config:
         """Return `config` with what ``--set``, ``--map`` and ``--decision-time-limit`` change.

@@ -9,12 +9,12 @@ brackets (``suspend,gang``), and no value at all means the default.
 from __future__ import annotations
 
 import datetime
+import os
 import re
 import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -22,7 +22,6 @@ import attrs
 from makeway.config import Config, validate, without_none
 from makeway.errors import ConfigError, Problem, nearest, unknown
 from makeway.settings import structure, unstructure
-from makeway_app.cli.inputs import load_config
 
 _STEP = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|\[(\d{1,9})\]|([^.\[\]"']+))""")
 _PARTS = re.compile(r"""((?:[^;"']|"[^"]*"|'[^']*')+)""")
@@ -58,23 +57,21 @@ def change_all(config: Config, texts: Sequence[str], option: str) -> Config:
     return changed
 
 
-def variant(config: Config, text: str, release: str | None = None, accounting: Sequence[Path] = ()) -> Config:
-    """Return what ``--compare`` asks for.
+def variant(config: Config, text: str) -> Config:
+    """Return what ``--compare`` asks for, where it names no file.
 
-    :param text: ``KEY=VALUE``, several of them with ``;`` between, or another configuration file.
-    :raises ConfigError: as `change`, or as reading the file.
+    :param text: ``KEY=VALUE``, several of them with ``;`` between.
+    :raises ConfigError: as `change`, or it is neither this nor a file.
     """
-    if is_file(text):
-        if not Path(text).exists():
-            raise ConfigError(f"--compare {text}", [Problem("", "neither KEY=VALUE nor a file")])
-        return load_config(Path(text), release, accounting=accounting).config
+    if "=" not in text:
+        raise ConfigError(f"--compare {text}", [Problem("", "neither KEY=VALUE nor a file")])
     parts = [part.strip() for part in _PARTS.findall(text) if part.strip()]
     return change_all(config, parts, "--compare")
 
 
 def is_file(text: str) -> bool:
     """Whether ``--compare`` was given a file instead of a key."""
-    return "=" not in text or Path(text).is_file()
+    return os.path.exists(text)
 
 
 # ----------------------------------------------------------------------------------- the key

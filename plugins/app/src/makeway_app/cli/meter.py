@@ -23,8 +23,8 @@ from makeway.readers.api import Workload
 from makeway_app.report import clock, count
 from makeway_engine.engine import Engine
 
-_STATE, _SHARE, _NOW, _SUBMITTED, _ENDED, _TOTAL, _EPOCH = range(7)
-_FIELDS = 7
+_STATE, _SHARE, _NOW, _SUBMITTED, _ENDED, _TOTAL, _LIMIT, _EPOCH = range(8)
+_FIELDS = 8
 _RUNS, _OVER = 1.0, 2.0
 _LOOK = 0.2
 """Seconds between two looks at a run."""
@@ -62,9 +62,10 @@ class Gauge:
         """So many bytes of it were read."""
         self._put(_SHARE, count / self._size if self._size else 0.0)
 
-    def opened(self, workload: Workload) -> None:
-        """It says how many jobs it has, and when they begin, if it knows."""
+    def opened(self, workload: Workload, limit: int | None = None) -> None:
+        """It says how many jobs it has, and when they begin, if it knows; no more than `limit` are taken."""
         self._put(_TOTAL, workload.total or 0)
+        self._put(_LIMIT, math.inf if limit is None else limit)
         self._put(_EPOCH, math.nan if workload.start_wall is None else workload.start_wall)
 
     @contextlib.contextmanager
@@ -114,8 +115,9 @@ class Gauge:
     @property
     def total(self) -> int:
         """Jobs that there will be, by how much of the workload was read where nobody knows; 0: not known."""
-        known, share = int(self._get(_TOTAL)), self._get(_SHARE)
-        return known or (round(self._get(_SUBMITTED) / min(1.0, share)) if share else 0)
+        known, share = self._get(_TOTAL), self._get(_SHARE)
+        found = known or (self._get(_SUBMITTED) / min(1.0, share) if share else 0.0)
+        return round(min(found, self._get(_LIMIT)))
 
     @property
     def share(self) -> float:

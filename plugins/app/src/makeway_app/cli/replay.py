@@ -20,7 +20,7 @@ from rich.text import Text
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
-from makeway.model import NOTHING, Seconds, Vocabulary
+from makeway.model import Seconds, Vocabulary
 from makeway.readers.lines import read_text
 from makeway.state import State, read_state
 from makeway_app import status
@@ -165,19 +165,21 @@ def replay(
     """
     loaded, config = asked.load(), asked.config
     base = in_world(asked.changed(loaded.config), world)
-    variants = {
-        label: with_actions(each, asked.actions) for label, each in _variants(base, compared, asked).items()
-    }
+    found = {CONFIGURED: attrs.evolve(loaded, config=base), **dict(_variants(base, compared, asked))}
     spoken = {
-        label: registry.translated(each, loaded.config.policy.preempt) for label, each in variants.items()
+        label: registry.translated(with_actions(each.config, asked.actions), loaded.config.policy.preempt)
+        for label, each in found.items()
     }
     variants = {label: each for label, (each, _) in spoken.items()}
     loose = load_files(asked.plugin_files)
     odd: list[str] = []
     shown = {"": queue_at, **status_instants(of_vendors), "bjobs": bjobs_at, "showq": showq_at}
     for label, each in variants.items():
-        source = str(config) if label == CONFIGURED else f"--compare {label}"
-        policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
+        first, read = label == CONFIGURED, found[label]
+        source = str(config) if first else f"--compare {label}"
+        policies = check_plugins(each, source, loose, read.places)
+        told = [*read.warnings, *filter(None, (in_short(read.unmodelled, read.path.name),))]
+        odd += told if first else (f"{source}: {text}" for text in told if text not in odd)
         odd += (f"{source}: {text}" for text in refusals(each, policies))
         _check_commands(shown, policies.vocabulary(), source)
     _check_times(shown, asked.until)
@@ -211,10 +213,9 @@ def replay(
         runner=None if runner is None else registry.runner_named(runner),
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
-    more = filter(None, (in_short(loaded.unmodelled, config.name),))
     asked_for = (*(("--set", text) for text in asked.changes), *(("--compare", text) for text in compared))
     vain = (told for option, text in asked_for for told in overruled(base, option, text))
-    note("warning", (*loaded.warnings, *more, *odd, *old, *vain))
+    note("warning", (*odd, *old, *vain))
     write = page_writer() if report_file is not None else None
     if by_job and not compared:
         raise ConfigError(
@@ -254,8 +255,8 @@ def replay(
     queues = [text for each in runs for text in each.queues]
     words = [
         table
-        for label, (each, terms) in spoken.items()
-        for table in terms_table(terms, each.policy.preempt, label)
+        for name, (each, terms) in zip(letters(columns), spoken.values(), strict=True)
+        for table in terms_table(terms, each.policy.preempt, name if len(runs) > 1 else "")
     ]
     show([*queues, *summary(columns), *words, *_about_the_site(loaded), *seen], err=on_stderr)
     for failure in failures[1:]:
@@ -327,7 +328,10 @@ def _runs(
         return done
 
     def other(at: int) -> Ran:
-        done = one(at + 1)
+        try:
+            done = one(at + 1)
+        except ConfigError as error:
+            raise ConfigError(f"--compare {labels[at + 1]}: {error.source}", error.problems) from None
         if done.against is not None:
             done.against.inner = None  # it stays in its process
         return attrs.evolve(done, run=None)
@@ -422,15 +426,15 @@ def _keeping(
         failures.append(error)
 
 
-def _variants(base: Config, compared: Sequence[str], asked: Asked) -> dict[str, Config]:
-    """Return the configurations to run, by what their columns are called."""
-    variants = {CONFIGURED: base}
+def _variants(base: Config, compared: Sequence[str], asked: Asked) -> Iterator[tuple[str, Loaded]]:
+    """Yield the configurations to run beside CONFIG, each with what its column is called."""
     for text in compared:
-        other = variant(base, text, asked.release, asked.accounting)
         if is_file(text):
-            other = in_world(asked.changed(other, Path(text)), base.world.name)
-        variants[text] = other
-    return variants
+            read = asked.load(Path(text))
+            config = in_world(asked.changed(read.config, read.path), base.world.name)
+            yield text, attrs.evolve(read, config=config)
+        else:
+            yield text, Loaded(config=variant(base, text), path=asked.config)
 
 
 def _about_the_site(loaded: Loaded) -> list[Text]:

@@ -185,7 +185,7 @@ def watched(request: Request, config: Config, gauge: Gauge) -> Iterator[Workload
             workload = Workload(name=request.begin_from, jobs=iter(()))
         else:
             workload = open_jobs(request.loaded, path, options, request.format)
-        gauge.opened(workload)
+        gauge.opened(workload, request.limit)
         yield workload
 
 

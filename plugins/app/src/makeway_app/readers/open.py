@@ -44,8 +44,6 @@ def open_workload(
     if first is None:
         raise ConfigError(str(file), _no_job(workload))
     workload.jobs = itertools.islice(itertools.chain([first], workload.jobs), options.limit)
-    if workload.total is not None and options.limit is not None:
-        workload.total = min(workload.total, options.limit)
     return workload
 
 

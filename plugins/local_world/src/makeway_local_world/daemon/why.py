@@ -133,8 +133,7 @@ def _decision(known: Known, found: Foresight) -> Iterator[str]:
     assert decision is not None
     words = known.words
     if decision.outcome == "waits":
-        detail = f": {words.phrase(decision.detail)}" if decision.detail else ""
-        yield f"tried now, it finds: {words.reason(decision.reason)}{detail}"
+        yield f"tried now, it finds: {words.why(decision.reason, decision.detail)}"
         if decision.candidates:
             yield f"it could displace {_names([each for each, _ in decision.candidates])}, and that would not be enough"
     rules: dict[str, list[str]] = {}

@@ -46,11 +46,10 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it in values that JSON has."""
-        names = ("recorded", "replayed")
         return {
             "jobs": self.jobs,
-            "median_wait": dict(zip(names, map(tidy, self.median), strict=True)),
-            "mean_wait": dict(zip(names, map(tidy, self.mean), strict=True)),
+            "median_wait": _both(*map(tidy, self.median)),
+            "mean_wait": _both(*map(tidy, self.mean)),
             "starts_within": {name: tidy(share) for name, share in self.within.items()},
             "moving_average": {
                 "window_days": WINDOW,
@@ -124,16 +123,14 @@ class Counts:
         """Return it in values that JSON has."""
         return {
             "jobs": self.jobs,
-            "requeues": dict(zip(_BOTH, self.requeues, strict=True)),
-            "preemptions": dict(zip(_BOTH, self.preemptions, strict=True)),
-            "core_seconds_lost": {
-                name: None if value is None else tidy(value)
-                for name, value in zip(_BOTH, self.lost, strict=True)
-            },
+            "requeues": _both(*self.requeues),
+            "preemptions": _both(*self.preemptions),
+            "core_seconds_lost": _both(*(None if value is None else tidy(value) for value in self.lost)),
         }
 
 
-_BOTH = ("recorded", "replayed")
+def _both(recorded: float | None, replayed: float | None) -> dict[str, float | None]:
+    return {"recorded": recorded, "replayed": replayed}
 
 
 def counts_of(counts: Sequence[Count]) -> Counts:
@@ -237,9 +234,8 @@ def as_dict(rows: Sequence[Row], counts: Sequence[Count]) -> dict[str, Any]:
         }
     later = later_runs(rows)
     if later is not None:
-        number, recorded, replayed = later
-        means = {"recorded": tidy(recorded), "replayed": tidy(replayed)}
-        found["later_runs"] = {"compared": number, "mean_wait": means}
+        number, *means = later
+        found["later_runs"] = {"compared": number, "mean_wait": _both(*map(tidy, means))}
     for name, agreement in (("priority", priorities(rows)), ("reason", reasons(rows))):
         found[name] = None if agreement is None else agreement.as_dict()
     return found

@@ -46,7 +46,7 @@ def tables(
             yield _counts(group, by, whole)
     told = [*verdicts(rows), *forecasts(whole, rows)]
     yield Text("\n".join(["how far it can be trusted here", *(f"  {text}" for text in told)]))
-    causes = [*_left_out(missing), *_known(rows, missing, column, matters)]
+    causes = [*_left_out(missing), *_known(rows, column, matters)]
     if causes:
         yield Text("\n".join(["known causes of differences", *(f"  {text}" for text in causes)]))
 
@@ -145,7 +145,7 @@ def verdicts(rows: Sequence[Row]) -> Iterator[str]:
         else:
             yield "waits here are not those of the site; look at the causes below before comparing policies"
     if len(rows) < _FEW:
-        yield f"{count(len(rows), 'job')} are few: averages of so few jobs say little"
+        yield f"averages over {count(len(rows), 'job')} say little"
     priority = figures.priorities(rows)
     if priority is not None:
         yield (
@@ -163,11 +163,8 @@ def _left_out(missing: Counter[str]) -> Iterator[str]:
         yield f"{count(number, 'job')}{' left out' if left else ''}: {why}"
 
 
-def _known(
-    rows: Sequence[Row], missing: Counter[str], column: Column, matters: Sequence[str]
-) -> Iterator[str]:
+def _known(rows: Sequence[Row], column: Column, matters: Sequence[str]) -> Iterator[str]:
     """Yield what of the site a replay has not seen."""
-    del missing
     if column.workload.rejected_count:
         yield f"{count(column.workload.rejected_count, 'row')} of the log cannot be used"
     if not column.warm:

@@ -70,7 +70,6 @@ _REQUEUED = (
     "has several rows: it has its first submission and its last run",
     "have several rows: each has its first submission and its last run",
 )
-_WITHDRAWN = ("it waits until it is withdrawn", "they wait until they are withdrawn")
 _USAGE = ("gpumem", "gpuutil")
 """Generic resources that are measurements, not requests."""
 _NEEDED = {
@@ -302,8 +301,7 @@ def _one_each(rows: Sequence[_Row], workload: Workload) -> Iterator[_Row]:
         )
     if requeued:
         workload.notes.append(f"{counted(requeued, 'job')} {_REQUEUED[requeued > 1]}")
-    if never:
-        workload.notes.append(f"{counted(never, 'job')} never started: {_WITHDRAWN[never > 1]}")
+    workload.never_started(never)
 
 
 def _is_no_run(row: _Row, runs: Sequence[_Row]) -> str:
