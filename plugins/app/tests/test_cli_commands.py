@@ -19,7 +19,8 @@ Install = Callable[..., None]
 SLURM = """
 ClusterName=x
 SlurmctldHost=h
-SelectType=select/linear
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
 NodeName=n[1-2] CPUs=4
 PartitionName=low Nodes=ALL Default=YES
 """
@@ -36,6 +37,8 @@ def slurm_conf(tmp_path: Path) -> Path:
 # ----------------------------------------------------------------------------------------- check
 def test_check_praises(run: Run, config: Path) -> None:
     """What there is nothing to say about."""
+    shared = 'select = "select/cons_tres"\nselect_parameters = ["CR_CPU"]\n'
+    config.write_text(config.read_text() + shared)
     done = run("check", config)
     assert (done.status, done.err) == (0, "")
     assert done.out.endswith(f"\n{config}: nothing to complain about\n")
@@ -252,8 +255,8 @@ def test_import_tells_all_problems(run: Run, slurm_conf: Path) -> None:
     slurm_conf.write_text(SLURM + "PremptMode=OFF\nNodeName=n[1-2] CPU=4\n")
     done = run("import", slurm_conf, "-o", slurm_conf.with_suffix(".toml"))
     assert done.status == 2
-    assert f"{slurm_conf}:7" in done.err
     assert f"{slurm_conf}:8" in done.err
+    assert f"{slurm_conf}:9" in done.err
     assert not slurm_conf.with_suffix(".toml").exists()
 
 
