@@ -12,7 +12,7 @@ from makeway.bitmap import NodeBits
 from makeway.model.answers import Blocked, Candidates, Placement
 from makeway.model.jobs import Job
 from makeway.model.parts import Selector
-from makeway.model.values import PreemptMode
+from makeway.model.values import PreemptMode, Seconds
 from makeway.model.views import Attempt, ClusterView
 
 
@@ -84,15 +84,29 @@ class BulkAttempt(Attempt, Protocol):
 
 
 class ForecastingSelector(Selector, Protocol):
-    """A selector that says which jobs its `forecast` lets start no earlier than others, for a long plan."""
+    """A selector that says which jobs its `forecast` answers alike, for a long plan."""
 
-    def forecast_key(self, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
-        """Return what tells jobs of one partition apart for `forecast` as things stand, and how much one wants.
+    def forecast_key(self, job: Job, view: ClusterView) -> Hashable | None:
+        """Return what tells jobs of one partition and size apart for `forecast` as things stand.
 
-        Of two jobs with the same first part, whoever wants more is never forecast to start earlier, on the same
-        nodes or on some of them. Whom `removable` names makes nobody start later. Whether a job may start now, and
-        where, depends on the nodes that no running job keeps to itself; later starts are ends of jobs. Jobs that were
-        told the same once are told the same later on, or nothing. None: that does not hold for it.
+        Jobs of one key get the same answer, and do so for as long as both wait. Whether a job may start now, and where,
+        depends on the nodes that no running job keeps to itself; later starts are ends of jobs. Without `starts_by`,
+        no job is forecast to start earlier on fewer nodes. None: that does not hold for the job.
+        """
+
+    def starts_by(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        instant: Seconds,
+        removable: Sequence[tuple[Job, PreemptMode]] = (),
+    ) -> bool:
+        """Whether a job might start on some nodes by an instant; not on fewer, or earlier, if not on these by then.
+
+        Optional: it costs less than `forecast`, and is asked first.
+
+        :param removable: jobs that are gone from now on; the same list is known again.
         """
 
 

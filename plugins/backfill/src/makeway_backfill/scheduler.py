@@ -16,10 +16,10 @@ from makeway.model import Blocked, Forecast, Job, JobState, Partition, PreemptMo
 from makeway.partition_bounds import BOUNDS
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
-from makeway_backfill.bounds import Bounds, Found, Spans, Wants
 from makeway_backfill.het import HetPlans
 from makeway_backfill.licence_plan import LicencePlan
 from makeway_backfill.plan import Plan, Sliding, full_second
+from makeway_backfill.seen import Found, Seen
 from makeway_engine.ledger import enter, put
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
@@ -92,8 +92,8 @@ class Backfill:
         standby = attempts.placer.preemption and any(map(_keeps_nothing, attempts.ledger.cluster.qos))
         self._behind = Behind.of(attempts, _STANDBY_LIMIT if standby else math.inf, self.removable)
         """Who behind a job may start now; None: whoever waits is looked at."""
-        self._bounds = Bounds()
-        """When jobs can start at the earliest, by what this pass has found."""
+        self._seen = Seen()
+        """What this pass has found of jobs that are alike."""
         self._tasks_planned: Counter[str] = Counter()
         """For how many tasks of each array this pass keeps nodes."""
         self._beyond_array_limit = attempts.ledger.rule("backfill_plans_beyond_array_limit")
@@ -117,7 +117,7 @@ class Backfill:
         self._stood_back.clear()
         self._tasks_planned.clear()
         ledger.searches = 0
-        self._bounds.forget()
+        self._seen.forget()
         self._licences = LicencePlan(ledger) if self._clockwork.bf_licenses else None
         if self._licences is not None:
             self._run_through(plan)
@@ -156,7 +156,7 @@ class Backfill:
                 continue
             if job.spec.het_id is not None:
                 self._het.plan_for(job, partition, plan, handled, whole)
-                self._bounds.forget()
+                self._seen.forget()
             elif self._try(job, partition, plan):
                 handled.add(job.id)
         self._het.start()
@@ -397,77 +397,46 @@ class Backfill:
         if job.spec.het_id is not None:
             open_to_it &= ~self._attempts.het.required_by_others(job)
         start, last = max(ledger.now, after), min(plan.horizon, until)
-        alike = self.wants(job) if after <= ledger.now else None
-        least = start if alike is None else self._least_start(job, plan, open_to_it, length, alike)
-        if least > last and not removable:
-            return None
+        alike = self.alike(job) if after <= ledger.now else None
         starts_by = self._starts_by if alike is not None else None
         settles = starts_by is not None and job.spec.array_limit is None
         """Whether it makes no difference when the job starts once the plan is over."""
-        asked = alike, length, until, settles, id(removable)
-        if starts_by is not None:
-            answer = self._bounds.answers.get(asked)
-            if answer is not None and answer[0] == plan.version:
-                return answer[1]
-        closed = self._bounds.closed.setdefault(asked, Spans()) if starts_by is not None else None
+        seen = self._seen.of(alike, length, until, settles, removable)
         skipping = plan.skipping(open_to_it, job.size)
-        if start < least and not (removable and skipping.is_open(start, length)):
-            start = least
-        # Nothing changes while the plan is searched: the same nodes get the same answer at each instant after now.
-        known: dict[tuple[NodeBits, bool], Forecast | None] = {}
         sliding = Sliding(plan, length)
-        passed: Seconds | None = None
-        """The first instant that was not passed over for want of nodes."""
-        found = None
         while start <= last:
             worth = skipping.first_from(start, length)
             if worth is None:
-                start = math.inf
-                break
-            if closed is not None:
-                worth = closed.over(worth)
+                return None
+            worth = seen.closed.over(worth)
             if worth != start:
-                start = max(worth, least)
+                start = worth
                 continue
             nodes = sliding.available(start) & open_to_it
             later = plan.next_begin(start)
             leaving = removable if start <= ledger.now else _NOBODY
-            if starts_by is not None and closed is not None:
-                by = later if later is not None else last if settles else math.inf
-                if by < math.inf and not starts_by(job, nodes, ledger, by + _SECOND, leaving):
-                    over = math.inf if later is None else later
-                    closed.add(start, over)
-                    start = max(over, least)
+            if starts_by is not None and (later is not None or settles):
+                by = last if later is None else later
+                if not starts_by(job, nodes, ledger, by + _SECOND, leaving):
+                    start = seen.closed.add(start, later)
                     continue
-            if alike is not None and starts_by is not None:
-                forecast = self._forecast_alike(job, nodes, alike, leaving)
-            else:
-                among = nodes, start <= ledger.now
-                if among not in known:
-                    known[among] = self.forecast(job, nodes, leaving)
-                forecast = known[among]
+            asked = nodes, id(leaving)
+            if asked not in seen.forecasts:
+                seen.forecasts[asked] = self.forecast(job, nodes, leaving)
+            forecast = seen.forecasts[asked]
             if forecast is None and later is None:
-                start = math.inf
-                break
+                return None
             if later is not None and (forecast is None or full_second(max(forecast.at, start)) > later):
-                if starts_by is not None and passed is None:
-                    passed = start
-                start = max(later, least)  # nodes that are promised to others now may be free by then
+                # Nodes that are promised to others now may be free by then.
+                start = later if starts_by is not None else seen.closed.add(start, later)
                 continue
             assert forecast is not None
             at = max(forecast.at, start)
             # Nodes that can be had at once are free for as long as the job runs.
             if at == start or not plan.collides(at, at + length, forecast.nodes):
-                found = at, forecast, nodes
-                break
-            if passed is None:
-                passed = start
+                return at, forecast, nodes
             start = at  # there are nodes beside the promise, perhaps (recorded: backfill_promise_beside)
-        if alike is not None:
-            self._bounds.learn(*alike, length, start if passed is None else passed)
-        if starts_by is not None:
-            self._bounds.answers[asked] = plan.version, found, removable
-        return found
+        return None
 
     def removable(self, job: Job) -> list[tuple[Job, PreemptMode]]:
         """Return whom `job` may displace, with how they make way; the same list for all of a kind."""
@@ -476,61 +445,24 @@ class Backfill:
             return _NOBODY
         order = placer.order
         kind = order.kind_of(job) if order.kind_of is not None else None
-        if kind is not None:
-            self._bounds.hold(self._ledger.version)
-            known = self._bounds.removable.get(kind)
-            if known is not None:
-                return known
+        self._seen.hold(self._ledger.version)
+        known = self._seen.removable.get(kind) if kind is not None else None
+        if known is not None:
+            return known
         candidates = order.candidates(job)
         if self._sees_time and candidates.ask_again_at is not None:
             placer.making_way.remember(candidates.ask_again_at)
         found = placer.policies.together(job, candidates) or _NOBODY
         if kind is not None:
-            self._bounds.removable[kind] = found
+            self._seen.removable[kind] = found
         return found
 
-    def _least_start(
-        self, job: Job, plan: Plan, nodes: NodeBits, length: Seconds, alike: tuple[Hashable, Wants]
-    ) -> Seconds:
-        """Return an instant before which a job cannot start, unless others make way for it now.
-
-        Promises only take from what would be free of `nodes` without any: that comes first.
-        """
-        bounds = self._bounds
-        if self._starts_by is not None:
-            known = bounds.least(*alike, length)
-            return plan.begins[0] if known is None else known
-        if alike not in bounds.without_promises:
-            found = self.forecast(job, nodes)
-            bounds.without_promises[alike] = math.inf if found is None else found.at
-        known = bounds.least(*alike, length)
-        freed = plan.begin_before(bounds.without_promises[alike])
-        return freed if known is None else max(known, freed)
-
-    def _forecast_alike(
-        self,
-        job: Job,
-        nodes: NodeBits,
-        alike: tuple[Hashable, Wants],
-        leaving: list[tuple[Job, PreemptMode]],
-    ) -> Forecast | None:
-        """Return when a job could start on `nodes`: asked once for all that are alike, and displace the same jobs."""
-        known, asked = self._bounds.forecasts, (alike, nodes, id(leaving))
-        if asked not in known:
-            known[asked] = self.forecast(job, nodes, leaving), leaving
-        return known[asked][0]
-
-    def wants(self, job: Job) -> tuple[Hashable, Wants] | None:
-        """Return by what a job can start no earlier than others of this pass; None: it has to be looked for."""
-        ledger = self._ledger
+    def alike(self, job: Job) -> Hashable | None:
+        """Return what tells jobs apart for forecasts in this pass; None: it has to be looked for."""
         if self._forecast_key is None or job.spec.het_id is not None or self._placer.prober.keeps_apart(job):
             return None
-        told: tuple[Hashable, int] | None = self._forecast_key(job, ledger)
-        if told is None:
-            return None
-        self._bounds.hold(ledger.version)
-        key, wanted = told
-        return (job.partition.index, key), (job.size, wanted)
+        key: Hashable | None = self._forecast_key(job, self._ledger)
+        return None if key is None else (job.partition.index, job.size, key)
 
     def length(self, job: Job, standby: bool = False) -> Seconds:
         """Return how long a job counts on its nodes."""
@@ -596,7 +528,7 @@ class Backfill:
         if shortened and outcome is not Outcome.STARTED:
             put(job, limit_at_start=None)
         if outcome not in (Outcome.BUSY, Outcome.LIMITED):
-            self._bounds.forget()
+            self._seen.forget()
         return outcome
 
     # --------------------------------------------------------------------------- adoption

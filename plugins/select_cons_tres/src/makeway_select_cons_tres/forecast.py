@@ -68,9 +68,10 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     """Test now, then after each batch of jobs that end within a window; each window is twice as long as the last."""
     known, kind, view = attempt.known, attempt.kind, attempt.view
     now, mode = view.now, known.mode
+    counts = not looks_beyond_idle(kind.request, mode)
     timeline = known.timeline(view, ())
     for choice in kind.choices:
-        if timeline.is_enough(kind, choice.among(attempt.nodes), 0, mode):
+        if not counts or timeline.is_enough(kind, choice.among(attempt.nodes), 0):
             found = attempt.try_on(choice)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes)
@@ -81,17 +82,17 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
         timeline = known.timeline(view, removable)
         if mode.qos and any(how is PreemptMode.SUSPEND for _, how in removable):
             extra = Extra()
-        if timeline.is_enough(kind, nodes, 0, mode):
+        if not counts or timeline.is_enough(kind, nodes, 0):
             attempt.stand_on(timeline.books)
             found = attempt.try_on(choice, extra=extra)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes, preempts=True)
-    first = timeline.first_enough(kind, nodes, mode)
-    whole = -1 if not looks_beyond_idle(kind.request, mode) else nodes
+    first = timeline.first_enough(kind, nodes) if counts else 0
     for batch in timeline.batches(nodes):
         if batch.end < first:
             continue
-        attempt.stand_on(timeline.books_after(batch.end, whole))
+        # Where idle cores are all that counts, who else has left elsewhere makes no difference.
+        attempt.stand_on(timeline.books_after(batch.end, -1 if counts else nodes))
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
             at = timeline.end_of(batch, nodes)

@@ -30,6 +30,7 @@ from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import MARKS
 from makeway_select_cons_tres.single import charge, discharge
+from makeway_select_cons_tres.steps import looks_beyond_idle
 
 _MOST_KINDS_OF_PREEMPTORS = 32
 
@@ -275,9 +276,9 @@ class ConsSelector(Known):
         """Begin an attempt."""
         return ConsAttempt(self, job, nodes, view)
 
-    def forecast_key(self, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+    def forecast_key(self, job: Job, view: ClusterView) -> Hashable | None:
         """Return the kind of `job`, where forecasts count in batches; None: it takes more to say."""
-        return (self.kind(job), 0) if view.rule("forecast_in_batches") and not job.required else None
+        return self.kind(job) if view.rule("forecast_in_batches") else None
 
     def starts_by(
         self,
@@ -291,11 +292,12 @@ class ConsSelector(Known):
 
         :param removable: jobs that are gone from now on; the same list is known again.
         """
-        kind, timeline = self.kind(job), self.timeline(view, removable)
-        count, mode = timeline.ended_by(instant), self.mode
-        if len(kind.choices) == 1:
-            return timeline.is_enough(kind, kind.choices[0].among(nodes), count, mode)
-        return any(timeline.is_enough(kind, choice.among(nodes), count, mode) for choice in kind.choices)
+        kind = self.kind(job)
+        if looks_beyond_idle(kind.request, self.mode):
+            return True
+        timeline = self.timeline(view, removable)
+        count = timeline.ended_by(instant)
+        return any(timeline.is_enough(kind, choice.among(nodes), count) for choice in kind.choices)
 
     def forecast(
         self,

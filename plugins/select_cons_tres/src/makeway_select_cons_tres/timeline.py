@@ -23,7 +23,6 @@ from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.request import NodeNeed
-from makeway_select_cons_tres.steps import Mode, looks_beyond_idle
 
 Release = tuple[Seconds, int, Job]
 """Deadline and index of a running job, and the job (`ClusterView.releases`)."""
@@ -92,7 +91,7 @@ class Timeline:
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
     # ------------------------------------------------------------------------------ counting
-    def first_enough(self, kind: Kind, nodes: NodeBits, mode: Mode) -> int:
+    def first_enough(self, kind: Kind, nodes: NodeBits) -> int:
         """Return how many jobs have to be gone at least before one of a kind can fit on some nodes.
 
         One more than there are: it cannot. The search begins where the last one for the kind ended.
@@ -101,7 +100,7 @@ class Timeline:
         least, over, step = 0, most + 1, 1
         at = min(self._last_found.get(kind, most // 2), most)
         while least < over:
-            if self.is_enough(kind, nodes, at, mode):
+            if self.is_enough(kind, nodes, at):
                 over, at = at, max(least, at - step)
             else:
                 least, at = at + 1, min(over - 1, at + step)
@@ -109,7 +108,7 @@ class Timeline:
             if step >= over - least:
                 break
         found = least + bisect.bisect_left(
-            range(least, over), True, key=lambda count: self.is_enough(kind, nodes, count, mode)
+            range(least, over), True, key=lambda count: self.is_enough(kind, nodes, count)
         )
         self._last_found[kind] = found
         return found
@@ -118,11 +117,12 @@ class Timeline:
         """Return how many jobs have ended by an instant."""
         return bisect.bisect_right(self.ends, instant)
 
-    def is_enough(self, kind: Kind, nodes: NodeBits, count: int, mode: Mode) -> bool:
-        """Whether there may be nodes and CPUs enough once so many jobs are gone; no less with each more."""
+    def is_enough(self, kind: Kind, nodes: NodeBits, count: int) -> bool:
+        """Whether there may be nodes and CPUs enough once so many jobs are gone; no less with each more.
+
+        :param kind: one that wants idle cores alone.
+        """
         request = kind.request
-        if looks_beyond_idle(request, mode):
-            return True
         offer = self._offers.get((count, kind))
         if offer is None:
             offer = self._offers[count, kind] = self._offer(kind, count)

@@ -80,7 +80,7 @@ def _estimate(
     return None
 
 
-def forecast_key(selector: LinearNodes, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+def forecast_key(selector: LinearNodes, job: Job, view: ClusterView) -> Hashable | None:
     """Return the nodes that could serve `job`, and how many it takes; None: it matters which ones it gets."""
     request = selector.request(job)
     if selector.spares_off or not _plain(
@@ -90,7 +90,7 @@ def forecast_key(selector: LinearNodes, job: Job, view: ClusterView) -> tuple[Ha
     usable = selector._static(job, job.partition.nodes, request)
     if job.spec.features:
         usable = selector.alternatives(job)[-1].among(usable)
-    return (usable, request.max_nodes), _wanted(selector, request)
+    return usable, request.min_nodes, request.max_nodes, request.shares, _wanted(selector, request)
 
 
 def forecast_around(

@@ -39,8 +39,8 @@ class LinearSelector(LinearNodes):
             return forecast_around(self, job, nodes, view, removable, spared)
         return forecast(self, job, nodes, view, removable)
 
-    def forecast_key(self, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
-        """Return what makes jobs start no earlier than others; None: not known (see `ForecastingSelector`)."""
+    def forecast_key(self, job: Job, view: ClusterView) -> Hashable | None:
+        """Return what tells jobs apart for `forecast`; None: not known (see `ForecastingSelector`)."""
         return forecast_key(self, job, view)
 
     def spared(self, job: Job, view: ClusterView) -> Sequence[Job]:

@@ -1,8 +1,9 @@
-"""Hold backfill that knows until when nobody like a job can start to one that looks at every instant from now on."""
+"""Hold backfill that remembers what it found of jobs alike to one that looks at each job by itself."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ from makeway.record import to_json
 from makeway_app.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
 from makeway_backfill.behind import Behind, _Kinds
-from makeway_backfill.bounds import Bounds, Spans
+from makeway_backfill.seen import Spans
 from makeway_select_cons_tres.selector import ConsSelector
 from makeway_select_cons_tres.timeline import Timeline
 from makeway_select_linear.selector import LinearSelector
@@ -76,17 +77,13 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each try: when, on which nodes, and among which the job may choose."""
-    quick, wants = Backfill.earliest, Backfill.wants
-    compared = {"in all": 0, "known before": 0}
+    quick, alike, compared = Backfill.earliest, Backfill.alike, Counter[bool]()
 
     def both(self: Backfill, *given: Any) -> Found:
-        monkeypatch.setattr(Backfill, "wants", lambda *_: None)
+        monkeypatch.setattr(Backfill, "alike", lambda *_: None)
         plain = quick(self, *given)
-        monkeypatch.setattr(Backfill, "wants", wants)
-        alike = wants(self, given[0])
-        known = alike is not None and self._bounds.least(*alike, given[3])
-        compared["in all"] += 1
-        compared["known before"] += bool(known and known > self._ledger.now)
+        monkeypatch.setattr(Backfill, "alike", alike)
+        compared[alike(self, given[0]) is not None] += 1
         found = quick(self, *given)
         assert found == plain
         return found
@@ -94,9 +91,9 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
     monkeypatch.setattr(Backfill, "earliest", both)
     monkeypatch.setattr(Behind, "begin", lambda *_: False)  # all who wait are planned for
     replay(_config(seed), _jobs(seed), (), Options(keep=False))
-    assert compared["in all"] > 100
+    assert compared.total() > 100
     if seed % 3:  # where nodes are shared, jobs often matter one by one
-        assert compared["known before"] > compared["in all"] / 10, compared
+        assert compared[True] > compared.total() / 2, compared
 
 
 def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,30 +133,6 @@ def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = count()
     monkeypatch.setattr(LinearSelector, "forecast_key", lambda *_: None)
     assert quick * 3 < count() * 2
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_bounds_are_those_of_whoever_wants_no_more(seed: int) -> None:
-    """The latest instant of all who want as little, and run as short."""
-    chance = Random(seed)
-    bounds = Bounds()
-    learnt: list[tuple[str, tuple[int, int], float, float]] = []
-    for _ in range(80):
-        key, wants = chance.choice("ab"), (chance.randint(1, 3), chance.randint(1, 3))
-        length, instant = float(chance.randint(1, 9)), float(chance.randint(0, 20))
-        bounds.learn(key, wants, length, instant)
-        learnt.append((key, wants, length, instant))
-        key, wants, length = (
-            chance.choice("ab"),
-            (chance.randint(1, 3), chance.randint(1, 3)),
-            chance.random() * 10,
-        )
-        expected = [
-            instant
-            for other, (size, nodes), shorter, instant in learnt
-            if other == key and size <= wants[0] and nodes <= wants[1] and shorter <= length
-        ]
-        assert bounds.least(key, wants, length) == max(expected, default=None)
 
 
 @pytest.mark.parametrize("seed", range(20))
