@@ -20,6 +20,7 @@ root_doc = "docs/index"
 include_patterns = [
     "*.md",
     "docs/*.md",
+    "docs/rules/*.md",
     "examples/*/README.md",
     "examples/plugins/*/README.md",
     "core/README.md",

@@ -306,7 +306,7 @@ def test_never_more_victims_than_slurms_two_passes(shape: dict[str, int]) -> Non
     """And fewer in some cases.
 
     Where jobs share nodes the two passes name a job only if some node was usable right after its
-    removal, so that the first of two sharers is left out and the victims alone make no room (spec
+    removal, so that the first of two sharers is left out and the victims alone make no room (
     slurm-preemption 5.1.3): such choices are no match.
     """
     fewer = 0

@@ -16,6 +16,7 @@ PAGES = sorted(
     for pattern in (
         "*.md",
         "docs/*.md",
+        "docs/rules/*.md",
         "core/*.md",
         "testing/*.md",
         "plugins/*/README.md",

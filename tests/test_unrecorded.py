@@ -147,7 +147,7 @@ def _start(intervals: list[dict[str, Any]]) -> float:
 @pytest.mark.parametrize("preempt", ["preempt/none", "preempt/partition_prio"])
 @pytest.mark.parametrize("scheduler", ["easy", "greedy"])
 def test_a_required_node_that_is_being_cleaned(scheduler: str, preempt: str) -> None:
-    """A job that waits for it starts at once, whether or not it was tried before (spec slurm-preemption 5.0 no. 3)."""
+    """A job that waits for it starts at once, whether or not it was tried before (slurm-preemption 5.0 no. 3)."""
     config = _config(scheduler, "select/linear", preempt, "off" if preempt == "preempt/none" else "cancel")
     jobs = [
         JobSpec(id="first", submit_at=0.0, min_nodes=5, max_nodes=5, run_time=20.0, time_limit=60.0),

@@ -1,4 +1,4 @@
-"""Job arrays: which tasks there are, and how many of them work at a time (spec slurm-priority-and-limits 8)."""
+"""Job arrays: which tasks there are, and how many of them work at a time (slurm-priority-and-limits 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Licences are a limit at the admission hook (spec slurm-preemption 1.11), shared by the Slurm-like selectors."""
+"""Licences are a limit at the admission hook (slurm-preemption 1.11), shared by the Slurm-like selectors."""
 
 from __future__ import annotations
 

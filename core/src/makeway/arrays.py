@@ -1,4 +1,4 @@
-"""Read the tasks of a job array as ``sbatch --array`` takes them (spec slurm-priority-and-limits 8)."""
+"""Read the tasks of a job array as ``sbatch --array`` takes them (slurm-priority-and-limits 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Understand feature expressions: which nodes have what a job asks for (spec slurm-gang-and-select 4.1.3 no. 3, 4).
+"""Understand feature expressions: which nodes have what a job asks for (slurm-gang-and-select 4.1.3 no. 3, 4).
 
 ``a&b`` (also ``a,b``): nodes with both. ``a|b``: nodes with either, no preference. ``[a|b]``: one alternative for
 all nodes, tried in the order written. ``a*2&b*1``: so many nodes with each.

@@ -1,4 +1,4 @@
-"""Limits, dependencies, begin times, failing nodes, and what people do (spec slurm-preemption 4.11)."""
+"""Limits, dependencies, begin times, failing nodes, and what people do (slurm-preemption 4.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grace time: notice, signals, and what awaits the victim (spec slurm-preemption 4.3, S21 to S25)."""
+"""Grace time: notice, signals, and what awaits the victim (slurm-preemption 4.3, S21 to S25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is tried when: strict order, EASY, Slurm's backfill (spec slurm-gang-and-select 5, 6.4)."""
+"""Who is tried when: strict order, EASY, Slurm's backfill (slurm-gang-and-select 5, 6.4)."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_easy_reserves_anew_when_a_job_ends_early() -> None:
 
 @pytest.mark.parametrize("exclusive", ["-", "node"])
 def test_easy_lays_nobody_over_a_job_that_it_may_not_preempt(exclusive: str) -> None:
-    """Only who may preempt has nodes of exclusive candidates added (spec slurm-preemption 1.10 step 4).
+    """Only who may preempt has nodes of exclusive candidates added (slurm-preemption 1.10 step 4).
 
     `first` waits for `peer`, and alone may preempt; taking `low` would not help it. `next` gets n1 after `low`.
     """

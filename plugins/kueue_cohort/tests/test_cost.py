@@ -68,7 +68,7 @@ def test_nobody_is_taken_where_no_search_can_succeed(nominal: int, cpus: int) ->
 
 
 def test_who_borrows_within_the_cohort_still_takes() -> None:
-    """With borrowWithinCohort the same request takes four jobs of lower priority (spec kueue 2.4)."""
+    """With borrowWithinCohort the same request takes four jobs of lower priority (kueue 2.4)."""
     books = Counting(Site(queues=[queue("a", 3, borrow=True), queue("b", 17)]))
     held = {"b": crowd(books, "b", [1] * 20)}
     found = decide.victims(asking(books, "a", 3), (PAIR,), held, books)

@@ -139,7 +139,7 @@ def test_shares_compare_alike() -> None:
 
 
 def test_a_stock_keeps_its_order() -> None:
-    """Whoever comes, leaves or is told to go: those who hold some of the pair are in the order of candidates (4)."""
+    """Whoever comes, leaves or is told to go: those who hold some of it stand as candidates do (section 4)."""
     dice = random.Random(2)
     books = Books(flat_site(dice))
     node = next(iter(books.queues.values()))

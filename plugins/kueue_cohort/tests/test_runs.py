@@ -48,7 +48,7 @@ def test_what_jobs_hold_is_handed_over(play: Make, site: Make, queue: Make, quot
 
 
 def test_no_backoff_and_the_old_place(play: Make, site: Make, queue: Make, quota: Make) -> None:
-    """Spec kueue 8.2: who was preempted queues by its creation, so it goes before one that came in between."""
+    """kueue 8.2: who was preempted queues by its creation, so it goes before one that came in between."""
     run = play(
         """
         job   partition  submit  cpus   run_time
@@ -192,7 +192,7 @@ def test_what_can_never_be_had_waits(play: Make, site: Make, queue: Make, quota:
 
 @pytest.mark.parametrize("wide", [2, 1])
 def test_one_head_a_pass(play: Make, site: Make, queue: Make, quota: Make, wide: int) -> None:
-    """Spec kueue 7.1, 7.2, 7.6: a pass tries one head of each queue, and a queue with reclaim Any has nothing kept.
+    """kueue 7.1, 7.2, 7.6: a pass tries one head of each queue, and a queue with reclaim Any has nothing kept.
 
     At 100 one of a's two CPUs falls free. First in a is the job `wide`. If it asks for two CPUs, it does not fit, and
     b1 is admitted in the same pass; in the next pass it is a3's turn, which reclaims a's quota at once. If it asks for

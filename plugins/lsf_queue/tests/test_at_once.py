@@ -1,4 +1,4 @@
-"""Hold what is known of suspended jobs at once to naming all candidates and choosing among them (spec lsf 3.4, 5.3)."""
+"""Hold what is known of suspended jobs at once to naming all candidates and choosing among them (lsf 3.4, 5.3)."""
 
 from __future__ import annotations
 

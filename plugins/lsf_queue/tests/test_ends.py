@@ -1,4 +1,4 @@
-"""Let a replay end although jobs collect slots for good (spec lsf 7.1)."""
+"""Let a replay end although jobs collect slots for good (lsf 7.1)."""
 
 from __future__ import annotations
 

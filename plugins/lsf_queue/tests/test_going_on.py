@@ -1,4 +1,4 @@
-"""Hold what is kept about suspended jobs that cannot go on to looking at all active jobs anew (spec lsf 5.3, 6.3)."""
+"""Hold what is kept about suspended jobs that cannot go on to looking at all active jobs anew (lsf 5.3, 6.3)."""
 
 from __future__ import annotations
 

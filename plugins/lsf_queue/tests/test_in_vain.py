@@ -1,4 +1,4 @@
-"""Hold what is said at a glance of jobs that would be tried in vain to trying them (spec lsf 5.1, 5.3)."""
+"""Hold what is said at a glance of jobs that would be tried in vain to trying them (lsf 5.1, 5.3)."""
 
 from __future__ import annotations
 

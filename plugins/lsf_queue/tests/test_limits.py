@@ -1,4 +1,4 @@
-"""Count what each kind of limit counts (spec lsf 5.1), and name limit and count where one keeps a job out."""
+"""Count what each kind of limit counts (lsf 5.1), and name limit and count where one keeps a job out."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_job_at_its_own_limit_reserves_nothing(lsf: Lsf) -> None:
     )
     jobs = "X1 R host=h2 run=60; R1 R n=2 host=h1,h2 start=1 run=10; R2 R start=2 run=10"
     run = site.run(jobs, until=3)
-    assert "(314)" in run.reason("R1")  # one slot is left of its limit, which is not enough (10)
+    assert "(314)" in run.reason("R1")  # one slot is left of its limit, which is not enough (section 10)
     assert run.at(2) == {"X1": "RUN", "R1": "PEND", "R2": "RUN"}
 
 

@@ -1,4 +1,4 @@
-"""Turn each option that stands for an inferred rule, and see the rule change (spec lsf 12); the first value is the
+"""Turn each option that stands for an inferred rule, and see the rule change (lsf 12); the first value is the
 default."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wait for JOB_ACCEPT_INTERVAL turns of MBD_SLEEP_TIME before a host is given another job (spec lsf 9.3); minutes."""
+"""Wait for JOB_ACCEPT_INTERVAL turns of MBD_SLEEP_TIME before a host is given another job (lsf 9.3); minutes."""
 
 from __future__ import annotations
 

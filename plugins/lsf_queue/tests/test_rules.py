@@ -1,4 +1,4 @@
-"""Single rules of the spec that no numbered scenario is about: protections (4), actions and going on (5.3, 6)."""
+"""Single rules that no numbered scenario is about: protections (section 4), actions and going on (5.3, 6)."""
 
 from __future__ import annotations
 

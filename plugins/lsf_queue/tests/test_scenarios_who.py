@@ -24,7 +24,7 @@ SAME = "L1 low; H1 high start=5 run=10"
     ],
 )
 def test_marks(lsf: Lsf, queues: str, preempts: bool) -> None:
-    """Spec lsf 1, rows 1, 2 and 4."""
+    """lsf 1, rows 1, 2 and 4."""
     run = lsf(queues).run(SAME, until=6)
     if preempts:
         assert run.at(5) == {"L1": "SSUSP", "H1": "RUN"}

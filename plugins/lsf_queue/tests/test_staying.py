@@ -1,4 +1,4 @@
-"""Why suspended jobs stay suspended, from when to when (spec lsf 6.3); and JOBS limits that keep them so for good."""
+"""Why suspended jobs stay suspended, from when to when (lsf 6.3); and JOBS limits that keep them so for good."""
 
 from __future__ import annotations
 

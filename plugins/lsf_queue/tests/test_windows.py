@@ -1,4 +1,4 @@
-"""Keep jobs out, and stop them, by RUN_WINDOW and DISPATCH_WINDOW (spec lsf 6.1, 9.2 no. 12, 9.3, 10).
+"""Keep jobs out, and stop them, by RUN_WINDOW and DISPATCH_WINDOW (lsf 6.1, 9.2 no. 12, 9.3, 10).
 
 Without a wall clock the replay begins at midnight between Saturday and Sunday; minutes of the tests are counted from
 there.
@@ -88,7 +88,7 @@ def test_run_window_stops_and_resumes(lsf: Lsf) -> None:
 
 
 def test_why_it_is_stopped(lsf: Lsf) -> None:
-    """SUSP_QUEUE_WINDOW is 0x8, and not the bit of preemption (10)."""
+    """SUSP_QUEUE_WINDOW is 0x8, and not the bit of preemption (section 10)."""
     table = lsf("q 20 {} RUN_WINDOW = 0-1; high 80 {PREEMPTIVE}; low 20 {}", "h1(1) h2(1)").run(
         "A q host=h2; L low host=h1; H high start=5 host=h1", until=70
     )

@@ -34,7 +34,7 @@ QOSCFG[high]    QFLAGS=PREEMPTOR PRIORITY=1000
 QOSCFG[med]     PRIORITY=500
 QOSCFG[low]     QFLAGS=PREEMPTEE PRIORITY=100 JOBFLAGS=RESTARTABLE
 """
-"""The common setting of the spec's section 14; ALWAYS lets a test say how long a job has queued."""
+"""The common setting of the scenarios; ALWAYS lets a test say how long a job has queued."""
 T = 100_000.0
 """The instant at which waiting jobs come on the scene."""
 RAN = 3600.0

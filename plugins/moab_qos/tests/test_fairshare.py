@@ -1,4 +1,4 @@
-"""Fairshare: usage, targets, priority, violations (spec moab 3.2 X3 and X9, 8.1 FS), computed by hand."""
+"""Fairshare: usage, targets, priority, violations (moab 3.2 X3 and X9, 8.1 FS), computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags of QoS, limits they ignore, backfill's order and depth, reservations, SUSPENDRESOURCES (spec moab 7, 10)."""
+"""Flags of QoS, limits they ignore, backfill's order and depth, reservations, SUSPENDRESOURCES (moab 7, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of moab.cfg and what each parameter becomes (spec moab 9 and 10)."""
+"""The grammar of moab.cfg and what each parameter becomes (moab 9 and 10)."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_fairshare_targets(settings_of: Any, text: str, mode: str) -> None:
 
 
 def test_maui_has_no_throttles(read: Any) -> None:
-    """Moab's keys are unknown there (6)."""
+    """Moab's keys are unknown there (section 6)."""
     found = read("JOBPREEMPTMINACTIVETIME 600", maui=True)
     assert "min_active_time" not in found.tables["policy"]["settings"]["moab/qos"]
 
@@ -470,7 +470,7 @@ def test_a_last_line_that_goes_on_is_read(settings_of: Any) -> None:
 
 @pytest.mark.parametrize("name", ["CONSUMEDWEIGHT", "REMAININGWEIGHT", "PERCENTWEIGHT"])
 def test_weights_without_effect_in_maui(name: str, config_of: Any) -> None:
-    """Each of the three is named if it is set, in Maui alone, and none is otherwise (17)."""
+    """Each of the three is named if it is set, in Maui alone, and none is otherwise (section 17)."""
 
     def said(text: str, *, maui: bool) -> int:
         config = config_of(text, maui=maui)

@@ -78,7 +78,7 @@ def test_near_completion(play: Any) -> None:
     ],
 )
 def test_whose_minimum_counts(play: Any, job: str, more: str, goes: bool) -> None:
-    """Job, then QoS, then the global one (6)."""
+    """Job, then QoS, then the global one (section 6)."""
     run = play(job, "H(high,4p)", f"JOBPREEMPTMINACTIVETIME 600\n{more}")
     assert bool(run.victims) is goes
 

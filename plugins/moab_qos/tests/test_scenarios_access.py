@@ -1,4 +1,4 @@
-"""Scenarios 44 to 57 of the spec (moab 14): QoS access, owners, soft limits, backfill, guarantee."""
+"""Scenarios 44 to 57: QoS access, owners, soft limits, backfill, guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios 1 to 24 of the spec (moab 14): the three conditions, priority, and whom the search takes."""
+"""Scenarios 1 to 24: the three conditions, priority, and whom the search takes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_06_c3_is_strict_and_grows_by_waiting(play: Any) -> None:
 
 
 def test_07_fractions_do_not_count(play: Any) -> None:
-    """10.9 against 10.2 is 10 against 10."""
+    """Priorities of 10.9 and 10.2 count as 10 each."""
     run = play("L(low,4p,q10.2)", "H(high,4p,q10.9)", "QOSWEIGHT 0")
     assert run.victims == []
 

@@ -1,4 +1,4 @@
-"""Scenarios 58 to 69 of the spec (moab 14): manual operations, files, times, wallclock violations."""
+"""Scenarios 58 to 69: manual operations, files, times, wallclock violations."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_start_may_ignore_reservations(play: Any, value: str, starts: float | No
 
 
 def test_levels(play: Any) -> None:
-    """Level 3 may only look (11)."""
+    """Level 3 may only look (section 11)."""
     commands = [(0.0, Command("cancel", "L", "looker")), (0.5, Command("cancel", "L", "helper"))]
     run = play(ALONE, "", "ADMIN2 helper\nADMIN3 looker", commands=commands)
     assert run.refusals() == ["looker is an administrator of level 3, who may look but not cancel"]

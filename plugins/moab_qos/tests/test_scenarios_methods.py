@@ -1,4 +1,4 @@
-"""Scenarios 25 to 43 of the spec (moab 14): methods and escalation, throttles, suspended jobs."""
+"""Scenarios 25 to 43: methods and escalation, throttles, suspended jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may displace whom, in which order and how: spec slurm-preemption 1.4, 1.13, 2.1, 3.1, rule by rule."""
+"""Who may displace whom, in which order and how: slurm-preemption 1.4, 1.13, 2.1, 3.1, rule by rule."""
 
 from __future__ import annotations
 

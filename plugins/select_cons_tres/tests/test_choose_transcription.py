@@ -1,4 +1,4 @@
-"""Nodes and CPUs are those of a plain transcription of spec slurm-gang-and-select 4.3.6, on many small clusters.
+"""Nodes and CPUs are those of a plain transcription of slurm-gang-and-select 4.3.6, on many small clusters.
 
 The transcription counts again for each question and knows nothing of bit maps, runs of like nodes or sorted blocks.
 """

@@ -1,4 +1,4 @@
-"""When a job could start: spec slurm-gang-and-select 4.3.11, slurm-preemption 5.2.6."""
+"""When a job could start: slurm-gang-and-select 4.3.11, slurm-preemption 5.2.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of the gang page: spec slurm-gang-and-select 3.4, rows G19 to G21."""
+"""The examples of the gang page: slurm-gang-and-select 3.4, rows G19 to G21."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Jobs laid over lower tiers, and what gang makes of it.
 
-Spec slurm-gang-and-select 4.3.2 and 4.3.3, slurm-preemption 5.2.4.
+slurm-gang-and-select 4.3.2 and 4.3.3, slurm-preemption 5.2.4.
 """
 
 from __future__ import annotations

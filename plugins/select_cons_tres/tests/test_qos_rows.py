@@ -1,4 +1,4 @@
-"""The extra row of preempt/qos: spec slurm-gang-and-select 4.3.7, slurm-preemption 5.2.5, rows C25 to C31, S34, S53."""
+"""The extra row of preempt/qos: slurm-gang-and-select 4.3.7, slurm-preemption 5.2.5, rows C25 to C31, S34, S53."""
 
 from __future__ import annotations
 

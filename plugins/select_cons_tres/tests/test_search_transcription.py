@@ -1,7 +1,7 @@
 """The fast search takes the same victims as a plain transcription of the spec, on random small clusters.
 
 The transcription below knows nothing of books, tables and batches: for every question it looks through all jobs
-that are still there (spec slurm-preemption 5.2.1 to 5.2.3, slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6). It is
+that are still there (slurm-preemption 5.2.1 to 5.2.3, slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6). It is
 limited to partitions of one row.
 """
 
@@ -131,7 +131,7 @@ class Plain:
         return self.on_map(nodes, present, lambda job: banned(job) or job.partition is own)
 
     def spare_lower(self, found: Taken, nodes: Sequence[int], present: Sequence[Job]) -> Taken:
-        """Keep off the cores of lower tiers too, one partition at a time (spec slurm-preemption 5.2.2, step 3)."""
+        """Keep off the cores of lower tiers too, one partition at a time (slurm-preemption 5.2.2, step 3)."""
         tier = self.request.partition.priority_tier
         lower = {job.partition.index: job.partition for job in present if job.partition.priority_tier < tier}
         kept = {job.partition.index for job in present if job.partition.priority_tier >= tier}

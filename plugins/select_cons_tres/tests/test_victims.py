@@ -1,4 +1,4 @@
-"""Whom cons_tres takes: spec slurm-preemption 5.2.3 and 1.11, rows S06 to S12, C31 and C32, S38 to S46."""
+"""Whom cons_tres takes: slurm-preemption 5.2.3 and 1.11, rows S06 to S12, C31 and C32, S38 to S46."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Best fit takes the nodes of a plain transcription of spec slurm-gang-and-select 4.2.5, on many small clusters.
+"""Best fit takes the nodes of a plain transcription of slurm-gang-and-select 4.2.5, on many small clusters.
 
 The transcription counts again for each question and knows nothing of bit maps, blocks taken at once or like nodes.
 """

@@ -103,7 +103,7 @@ def test_memory_is_charged_where_it_is_tracked() -> None:
 
 
 def test_all_memory_of_nodes_is_charged_at_the_resume_and_stays() -> None:
-    """Spec slurm-gang-and-select 4.2.6: 300 MB of 1,000 become 0, then 1,000. Recorded: linear_resumed_memory."""
+    """slurm-gang-and-select 4.2.6: 300 MB of 1,000 become 0, then 1,000. Recorded: linear_resumed_memory."""
     for overcharges, then, left in ((True, 1000, 700), (False, 300, 0)):
         cluster = builders.build_cluster(builders.config(builders.cluster(1, memory_mb=1000)))
         books = Books(cluster, track_memory=True, overcharges_resumed=overcharges)

@@ -11,7 +11,7 @@ from makeway_select_linear.best_fit import like_nodes
 
 
 def one_by_one(nodes: int, wanted: int) -> int:
-    """Look for the tightest block anew each time (spec slurm-gang-and-select 4.2.5 step 4)."""
+    """Look for the tightest block anew each time (slurm-gang-and-select 4.2.5 step 4)."""
     taken = 0
     while wanted:
         first, stop = bitmap.tight_run(nodes, wanted)

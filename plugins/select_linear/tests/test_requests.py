@@ -1,4 +1,4 @@
-"""What a request amounts to: counted features and memory above a limit (spec slurm-gang-and-select 4.1.3, 4.1.5)."""
+"""What a request amounts to: counted features and memory above a limit (slurm-gang-and-select 4.1.3, 4.1.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast victim search takes the same victims as a plain transcription of spec slurm-preemption 5.1.3."""
+"""The fast victim search takes the same victims as a plain transcription of slurm-preemption 5.1.3."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def changed(spec: JobSpec) -> dict[str, Any]:
     ],
 )
 def test_nodes_and_tasks(line: str, fields: dict[str, Any]) -> None:
-    """Spec slurm-gang-and-select 4.1.1, the table."""
+    """slurm-gang-and-select 4.1.1, the table."""
     assert changed(one(line)) == fields
 
 

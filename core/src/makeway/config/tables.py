@@ -122,7 +122,7 @@ class QosTable:
 
 @attrs.frozen(kw_only=True)
 class McsTable:
-    """``[policy.mcs]``: security labels (spec slurm-preemption 1.10)."""
+    """``[policy.mcs]``: security labels (slurm-preemption 1.10)."""
 
     label: str = "none"
     """Where a job's label comes from: none, user, group, account, or label (as submitted)."""

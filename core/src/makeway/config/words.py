@@ -16,7 +16,7 @@ from makeway.model import (
 
 
 def parse_mode(words: Sequence[str]) -> ModeSetting:
-    """Read a mode: at most one action, any modifiers (spec slurm-preemption 6.1).
+    """Read a mode: at most one action, any modifiers (slurm-preemption 6.1).
 
     :raises ValueError: on an unknown word, two actions, or gang with within or priority.
     """
@@ -54,7 +54,7 @@ def parse_select_parameters(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def parse_oversubscribe(text: str) -> OverSubscribe:
-    """Read NO, EXCLUSIVE, YES[:n], FORCE[:n]; a bare YES or FORCE means 4 (spec slurm-preemption 6.3).
+    """Read NO, EXCLUSIVE, YES[:n], FORCE[:n]; a bare YES or FORCE means 4 (slurm-preemption 6.3).
 
     :raises ValueError: on anything else.
     """

@@ -22,7 +22,7 @@ def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: float) -
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
     :returns: the same entries in another order. None: the default order, which is priority tier,
-        priority, submission, job index (spec slurm-preemption 7.1).
+        priority, submission, job index (slurm-preemption 7.1).
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins. Entries left out or added are an error.

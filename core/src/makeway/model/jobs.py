@@ -171,7 +171,7 @@ class JobSpec(SpecDraft):
 
     @property
     def cpus(self) -> int:
-        """Fewest CPUs that the request amounts to (spec slurm-gang-and-select 4.1.1)."""
+        """Fewest CPUs that the request amounts to (slurm-gang-and-select 4.1.1)."""
         if self.tasks is not None:
             return max(self.tasks * self.cpus_per_task, self.min_nodes)
         if self.tasks_per_node is not None:

@@ -19,7 +19,7 @@ TWO = [node("a", cpus=2), node("b", cpus=2)]
 SOFT = "express_queue, normal_jobs, queue_softlimits"
 
 
-# ------------------------------------------------------------------------- who preempts whom (2)
+# ------------------------------------------------------------------------- who preempts whom (section 2)
 def test_s01_suspend_and_resume(pbs: Pbs) -> None:
     """4.2, 5.1."""
     run = pbs("J1 workq 0 1 100; E1 expressq 5 1 30")
@@ -65,7 +65,7 @@ def test_s05_at_or_above_is_express(pbs: Pbs, priority: int, victims: Any) -> No
     assert run.victims == victims
 
 
-# ------------------------------------------------------------------- by the share of time left (4)
+# ------------------------------------------------------------------- by the share of time left (section 4)
 @pytest.mark.parametrize(
     ("used", "mode"),
     # Groups SCR, SC, SC, S, S, told apart by what is refused: with suspension impossible (eoe stands for
@@ -160,7 +160,7 @@ def test_s12_rerunable(pbs: Pbs) -> None:
     assert run.at(9) == {"J1": "R", "J2": "Q", "E1": "R"}
 
 
-# ------------------------------------------------------------------------------ the search (3)
+# ------------------------------------------------------------------------------ the search (section 3)
 def test_s13_not_the_fewest(pbs: Pbs) -> None:
     """3.5, 3.6: J3 and J2, though J1 alone would do."""
     run = pbs("J1 workq 0 3 100; J2 workq 1 2 100; J3 workq 2 1 100; E1 expressq 5 3 10", nodes=6)
@@ -412,7 +412,7 @@ def test_s31_what_a_suspension_gives_back(pbs: Pbs, order: str, restrict: list[s
     assert run.modes == modes
 
 
-# -------------------------------------------------------------------------- coming back (5)
+# -------------------------------------------------------------------------- coming back (section 5)
 @pytest.mark.parametrize(("enforce", "start"), [(True, 110.0), (False, 6.0)])
 def test_s32_enforced_resumption(pbs: Pbs, enforce: bool, start: float) -> None:
     """5.4: J1 has run 5 of its 80 s; it goes on from 35 to 110, and J3 would delay it."""
@@ -510,7 +510,7 @@ def test_s37_searches_in_a_cycle(pbs: Pbs) -> None:
     assert run.starts("E2") == (65.0,)
 
 
-# ----------------------------------------------------------------------------- the action (4)
+# ----------------------------------------------------------------------------- the action (section 4)
 def test_s38_deletion(pbs: Pbs) -> None:
     """4.2: gone for good; E1 starts once the end is confirmed, here 3 s later."""
     run = pbs(

@@ -1,5 +1,5 @@
 """Plan heterogeneous jobs in a pass of backfill: component by component, and started together
-(spec slurm-preemption 5.3, slurm-gang-and-select 5.4)."""
+(slurm-preemption 5.3, slurm-gang-and-select 5.4)."""
 
 from __future__ import annotations
 

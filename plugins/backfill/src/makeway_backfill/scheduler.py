@@ -1,4 +1,4 @@
-"""Backfill as Slurm does it: a plan of whole-node reservations, rebuilt in every pass (spec slurm-preemption 5.3,
+"""Backfill as Slurm does it: a plan of whole-node reservations, rebuilt in every pass (slurm-preemption 5.3,
 slurm-gang-and-select 5.4)."""
 
 from __future__ import annotations

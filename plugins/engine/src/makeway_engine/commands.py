@@ -1,6 +1,6 @@
 """Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, change, start, signal.
 
-Spec slurm-preemption 4.11 and slurm-gang-and-select 2.4.
+slurm-preemption 4.11 and slurm-gang-and-select 2.4.
 """
 
 from __future__ import annotations

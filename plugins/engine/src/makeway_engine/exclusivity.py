@@ -1,4 +1,4 @@
-"""Keep users and security labels apart: a filter of nodes, not a veto on victims (spec slurm-preemption 1.10)."""
+"""Keep users and security labels apart: a filter of nodes, not a veto on victims (slurm-preemption 1.10)."""
 
 from __future__ import annotations
 

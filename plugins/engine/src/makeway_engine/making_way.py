@@ -1,4 +1,4 @@
-"""Make victims leave: kill window, notice, grace time, and the action in the end (spec slurm-preemption 4)."""
+"""Make victims leave: kill window, notice, grace time, and the action in the end (slurm-preemption 4)."""
 
 from __future__ import annotations
 

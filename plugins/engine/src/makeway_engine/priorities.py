@@ -110,7 +110,7 @@ class Priorities:
         return self.below()
 
     def below(self) -> int:
-        """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
+        """Hand out a priority below all others (priority/basic, slurm-gang-and-select 5.1)."""
         self.lowest -= 1
         return self.lowest + 1
 

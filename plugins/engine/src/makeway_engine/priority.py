@@ -1,7 +1,7 @@
 """Compute a job's priority from weighted factors, as priority/multifactor does with what is modelled.
 
 Factors lie between 0 and 1: a QOS' priority and a partition's PriorityJobFactor, each over the largest there is.
-Age, fair share, job size and TRES are not modelled; with no weight at all every job has priority 1 (spec
+Age, fair share, job size and TRES are not modelled; with no weight at all every job has priority 1 (
 slurm-gang-and-select 5.1).
 """
 

@@ -1,4 +1,4 @@
-"""Let so many tasks of a job array be at work at a time (spec slurm-priority-and-limits 8 no. 2)."""
+"""Let so many tasks of a job array be at work at a time (slurm-priority-and-limits 8 no. 2)."""
 
 from __future__ import annotations
 

@@ -6,17 +6,17 @@ back reclaims it: the jobs of queues that borrow have to leave, by priority or b
 ========== =========================================================================
 module     what it owns
 ========== =========================================================================
-site       queues, cohorts, quotas, policies (1, 2)
+site       queues, cohorts, quotas, policies (sections 1 and 2)
 settings   the same as people write it
 tree       a queue or cohort: what is available, who borrows (1.7 to 1.12), shares (6.2); books: all trees
 order      who may be a candidate, who is lost first (2.5, 3, 4); stock: who holds quota, in that order
-classic    victims, greedy with give-back (5); fair: by shares (6); decide: one of them all
+classic    victims, greedy with give-back (section 5); fair: by shares (section 6); decide: one of them all
 flat       a cohort without cohorts and with one pair; flat_search: what it takes there;
            classic_flat, fair_flat: victims, as classic and fair find them
 reasons    the reasons for which victims leave (8.1)
 flavors    which flavor a job gets (7.3)
 lacks      who cannot be admitted, told at a glance
-passes     one pass over the heads of all queues (7)
+passes     one pass over the heads of all queues (section 7)
 requests   a job's queue, request and priority
 yard       what jobs hold in one run; waiting: who waits in a queue, and who was tried there in vain
 rounds     the heads of all queues, pass after pass; seats: tournaments (7.2);

@@ -1,4 +1,4 @@
-"""Keep the trees of queues and cohorts with what is used in them (spec kueue 1.4, 1.9)."""
+"""Keep the trees of queues and cohorts with what is used in them (kueue 1.4, 1.9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose victims in the classic way: greedy, then give back (spec kueue 5)."""
+"""Choose victims in the classic way: greedy, then give back (kueue 5)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _reclaimed(preemptor: Workload, candidate: Workload, ancestor: Node, *, adva
 
 
 def _merged(lists: _Lists, preemptor: Workload, books: Books) -> Iterator[_Candidate]:
-    """Yield the evicted of the three lists, then the others of the three (4)."""
+    """Yield the evicted of the three lists, then the others of the three (section 4)."""
     rank = ordering(preemptor.queue, by_local_queue=books.site.by_local_queue)
     for evicted in (True, False):
         for each in (lists.hierarchical, lists.by_priority, lists.own):

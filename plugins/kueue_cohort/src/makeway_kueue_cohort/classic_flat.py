@@ -1,4 +1,4 @@
-"""Choose victims in the classic way in a cohort without cohorts whose queues have quota of one pair (spec kueue 5).
+"""Choose victims in the classic way in a cohort without cohorts whose queues have quota of one pair (kueue 5).
 
 `classic` says what comes out in any tree, and is what the tests hold this against. There the one ancestor of all is
 the root, so that either all candidates of other queues are hierarchical, or none is (5.2).

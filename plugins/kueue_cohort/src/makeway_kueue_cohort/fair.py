@@ -1,4 +1,4 @@
-"""Choose victims by shares (spec kueue 6)."""
+"""Choose victims by shares (kueue 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose victims by shares in a cohort without cohorts whose queues have quota of one pair (spec kueue 6).
+"""Choose victims by shares in a cohort without cohorts whose queues have quota of one pair (kueue 6).
 
 `fair` says what comes out in any tree, and is what the tests hold this against.
 """

@@ -1,4 +1,4 @@
-"""Take victims in a cohort without cohorts whose queues have quota of one pair, with whole numbers (spec kueue 5, 6).
+"""Take victims in a cohort without cohorts whose queues have quota of one pair, with whole numbers (kueue 5, 6).
 
 `fair_flat` and `classic_flat` seek them so. The candidates of each queue are in order already, and the books are not
 touched.

@@ -1,4 +1,4 @@
-"""Choose a flavor for every resource that a workload asks for (spec kueue 1.3, 7.3)."""
+"""Choose a flavor for every resource that a workload asks for (kueue 1.3, 7.3)."""
 
 from __future__ import annotations
 

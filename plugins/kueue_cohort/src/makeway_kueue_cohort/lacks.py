@@ -1,4 +1,4 @@
-"""Tell at a glance who can neither be admitted nor find anybody to preempt (spec kueue 5, 6).
+"""Tell at a glance who can neither be admitted nor find anybody to preempt (kueue 5, 6).
 
 A queue's head is tried again whenever quota is given back in its tree, mostly in vain. What is asked here takes a few
 comparisons for each level of the tree, and looks at no workload. A yes is final until books change; a no means that the

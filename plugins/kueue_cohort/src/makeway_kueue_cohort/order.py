@@ -1,4 +1,4 @@
-"""Say who may be a candidate, and who is lost first (spec kueue 2.5, 3, 4)."""
+"""Say who may be a candidate, and who is lost first (kueue 2.5, 3, 4)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def uses_any(workload: Workload, pairs: Iterable[Pair]) -> bool:
 
 
 def ordering(queue: Node, *, by_local_queue: bool = False) -> Callable[[Workload], Any]:
-    """Return the sort key of candidates for a preemptor of `queue`: first to lose first (4)."""
+    """Return the sort key of candidates for a preemptor of `queue`: first to lose first (section 4)."""
 
     def key(workload: Workload) -> tuple[bool, bool, tuple[int, float, str]]:
         return not workload.evicted, workload.queue is queue, workload.rank

@@ -1,4 +1,4 @@
-"""Play one scheduling pass over the heads of all queues (spec kueue 7)."""
+"""Play one scheduling pass over the heads of all queues (kueue 7)."""
 
 from __future__ import annotations
 

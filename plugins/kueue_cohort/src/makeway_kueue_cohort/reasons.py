@@ -1,4 +1,4 @@
-"""Name the reasons for which workloads are preempted (spec kueue 8.1)."""
+"""Name the reasons for which workloads are preempted (kueue 8.1)."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Case:
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
-        """What the case is about beside quota (spec kueue 9)."""
+        """What the case is about beside quota."""
         found = []
         gates = self.data.get("gates", {})
         if self.data.get("nodes") and gates.get("TopologyAwareScheduling", True):

@@ -1,4 +1,4 @@
-"""Name the heads of all queues, pass of Kueue after pass of Kueue (spec kueue 7.1).
+"""Name the heads of all queues, pass of Kueue after pass of Kueue (kueue 7.1).
 
 Each pass takes the head of every queue. Most heads were told long ago that they lack quota, lack it still, and are put
 aside without any effect. They are *silent*.

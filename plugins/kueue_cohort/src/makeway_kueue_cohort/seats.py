@@ -1,4 +1,4 @@
-"""Hold the tournaments of one pass by fair shares, silent heads among the others (spec kueue 7.2).
+"""Hold the tournaments of one pass by fair shares, silent heads among the others (kueue 7.2).
 
 `makeway_kueue_cohort.passes` holds them among entries that have all been nominated. Here a silent head of a calm tree
 is nominated when something has made it speak, and put aside when its turn has come.

@@ -1,4 +1,4 @@
-"""Hold what a site states: the keys of ``[policy.settings."kueue/cohort"]`` (spec kueue 1, 2, 6.1).
+"""Hold what a site states: the keys of ``[policy.settings."kueue/cohort"]`` (kueue 1, 2, 6.1).
 
 Amounts are cores, bytes and pieces, as people write them; `compiled` turns them into thousandths.
 """

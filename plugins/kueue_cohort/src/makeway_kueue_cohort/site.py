@@ -1,4 +1,4 @@
-"""Describe queues, cohorts and their quotas as a site states them (spec kueue 1, 2).
+"""Describe queues, cohorts and their quotas as a site states them (kueue 1, 2).
 
 All amounts are whole thousandths of what people write: millicores, thousandths of a byte or of a piece.
 """
@@ -36,7 +36,7 @@ class Strategy(enum.Enum):
 
 
 class Sharing(enum.Enum):
-    """How victims in other queues are chosen (5, 6)."""
+    """How victims in other queues are chosen (sections 5 and 6)."""
 
     CLASSIC = "classic"
     FAIR = "fair"
@@ -75,7 +75,7 @@ class Group:
 
 @attrs.frozen(kw_only=True)
 class Preemption:
-    """The policies of a queue (2)."""
+    """The policies of a queue (section 2)."""
 
     within_queue: Within = Within.NEVER
     reclaim: Within = Within.NEVER

@@ -1,4 +1,4 @@
-"""Keep the workloads of one queue that hold quota, in the order in which they are lost (spec kueue 4)."""
+"""Keep the workloads of one queue that hold quota, in the order in which they are lost (kueue 4)."""
 
 from __future__ import annotations
 

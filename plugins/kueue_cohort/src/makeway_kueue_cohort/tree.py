@@ -1,4 +1,4 @@
-"""Answer questions of quota about one queue or cohort of a tree (spec kueue 1.7 to 1.12, 6.2, 6.3)."""
+"""Answer questions of quota about one queue or cohort of a tree (kueue 1.7 to 1.12, 6.2, 6.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lead a run through Kueue's passes: who is tried next, in which flavors, at whose cost (spec kueue 7).
+"""Lead a run through Kueue's passes: who is tried next, in which flavors, at whose cost (kueue 7).
 
 A pass of makeway is as many passes of Kueue as it takes until nobody is left who is worth trying: each tries the head
 of every queue. Those are nominated together, on the books as they are when it begins, and tried one by one.

@@ -1,4 +1,4 @@
-"""Name things as Kueue does (spec kueue 1, 8.1)."""
+"""Name things as Kueue does (kueue 1, 8.1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Make the configuration of a machine that nobody has configured: its own CPUs, memory and GPUs.
 
 Two partitions share them. Jobs of ``urgent`` suspend those of ``normal``; jobs that hold GPUs are requeued instead,
-since a suspended process keeps its GPU's memory (spec local-world 2.3).
+since a suspended process keeps its GPU's memory (local-world 2.3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find out what this machine lets a daemon do, and say it in words for users (spec local-world 7)."""
+"""Find out what this machine lets a daemon do, and say it in words for users (local-world 7)."""
 
 from __future__ import annotations
 

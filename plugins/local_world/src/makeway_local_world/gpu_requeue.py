@@ -1,6 +1,6 @@
 """Let a job that wants GPUs have lower jobs requeued that hold some (``preempt/gpu_requeue``).
 
-A suspended process keeps the memory of its GPU, so suspension frees none (spec local-world 2.3). Listed in
+A suspended process keeps the memory of its GPU, so suspension frees none (local-world 2.3). Listed in
 ``policy.plugins``, this is asked before the preempt plugin, and speaks only for preemptors that ask for GPUs: jobs with
 GPUs in partitions of a lower tier are requeued, those that started last first. All other preemptors, and all other
 victims, are the preempt plugin's own affair.

@@ -1,4 +1,4 @@
-"""Say where a daemon keeps its state and where its socket is (spec local-world 6.1).
+"""Say where a daemon keeps its state and where its socket is (local-world 6.1).
 
 A system's daemon has ``/var/lib/makeway`` and ``/run/makeway/socket``. A user's own has
 ``$XDG_STATE_HOME/makeway`` and a socket in ``$XDG_RUNTIME_DIR/makeway``; without that variable, as in cron jobs, the

@@ -1,4 +1,4 @@
-"""What goes wrong with processes, keepers and nurseries, and what follows (spec local-world 8)."""
+"""What goes wrong with processes, keepers and nurseries, and what follows (local-world 8)."""
 
 from __future__ import annotations
 

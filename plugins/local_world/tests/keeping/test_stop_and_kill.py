@@ -1,4 +1,4 @@
-"""Whole trees stop, go on and die, whatever they do to get away (spec local-world 2 and 3)."""
+"""Whole trees stop, go on and die, whatever they do to get away (local-world 2 and 3)."""
 
 from __future__ import annotations
 

@@ -14,24 +14,24 @@ preemption_line the PREEMPTION line (2.1)
 controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
 jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once
-protection      vetoes (4)
+protection      vetoes (section 4)
 victims         whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
-limits, groups  job slot limits (5); counting: how much they hold; judging: who is kept out by them
-resources       shared resources, memory (8)
+limits, groups  job slot limits (section 5); counting: how much they hold; judging: who is kept out by them
+resources       shared resources, memory (section 8)
 gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
 alike, vain     who is answered by what it asks for, and nothing else; who would be tried in vain
 presence        who of the active jobs changed; watching: whose answer may be another one by now
 requested       the limits about jobs that ask for the same, compiled
 pacing          hosts that have just been given a job (9.3)
-reserve         slot reservation and backfill (7)
-actions, resume making way, going on, migrating (6)
-vocabulary      names and numbers (10); explain: what ``makeway explain`` goes through
+reserve         slot reservation and backfill (section 7)
+actions, resume making way, going on, migrating (section 6)
+vocabulary      names and numbers (section 10); explain: what ``makeway explain`` goes through
 status          what ``bjobs`` prints
 check           what ``makeway check`` finds
 translate       tiers and modes of other schedulers, and back
-reader          lsb.queues and the files beside it (9)
+reader          lsb.queues and the files beside it (section 9)
 =============== =========================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Plan how each victim makes way (spec lsf 6.1)."""
+"""Plan how each victim makes way (lsf 6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let limits and shared resources keep jobs out, pending ones and suspended ones (spec lsf 5, 6.3, 8.1)."""
+"""Let limits and shared resources keep jobs out, pending ones and suspended ones (lsf 5, 6.3, 8.1)."""
 
 from __future__ import annotations
 

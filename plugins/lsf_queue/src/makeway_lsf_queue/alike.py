@@ -11,7 +11,7 @@ from makeway_lsf_queue.compiling import site_of
 def alike(view: ClusterView) -> Callable[[Job], bool] | None:
     """Return whether a job is answered by its request; None: slots are reserved, or queues have windows.
 
-    A job that may preempt only after a while (PREEMPT_DELAY, spec lsf 4.4) is judged by its submission as well.
+    A job that may preempt only after a while (PREEMPT_DELAY, lsf 4.4) is judged by its submission as well.
     """
     site = site_of(view)
     if site.anybody_reserves or site.has_windows:

@@ -1,4 +1,4 @@
-"""Find the configurations that the documentation warns of (spec lsf 2.2, 4.4, 6.1, 7, 8, 9)."""
+"""Find the configurations that the documentation warns of (lsf 2.2, 4.4, 6.1, 7, 8, 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Understand a whole configuration once, and remember it for the run (spec lsf 4.1, 9.3)."""
+"""Understand a whole configuration once, and remember it for the run (lsf 4.1, 9.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Understand JOB_CONTROLS and TERMINATE_WHEN, and say how a victim of a queue makes way (spec lsf 6.1)."""
+"""Understand JOB_CONTROLS and TERMINATE_WHEN, and say how a victim of a queue makes way (lsf 6.1)."""
 
 from __future__ import annotations
 

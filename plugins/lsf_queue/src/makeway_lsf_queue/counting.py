@@ -1,4 +1,4 @@
-"""Count what limits bound (spec lsf 5.1); `judging` says whom they keep out.
+"""Count what limits bound (lsf 5.1); `judging` says whom they keep out.
 
 Active jobs are counted as they would be once those that make way have done so. Slots that pending jobs reserve
 count as well, for the jobs behind these; a backfilling job does not count against limits per host.

@@ -1,4 +1,4 @@
-"""Go through what keeps a pending job from starting or preempting, for ``makeway explain`` (spec lsf 2.2, 4.7, 5)."""
+"""Go through what keeps a pending job from starting or preempting, for ``makeway explain`` (lsf 2.2, 4.7, 5)."""
 
 from __future__ import annotations
 

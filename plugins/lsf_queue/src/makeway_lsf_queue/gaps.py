@@ -1,4 +1,4 @@
-"""Keep the slots of suspended jobs for those that may use them (spec lsf 5.3).
+"""Keep the slots of suspended jobs for those that may use them (lsf 5.3).
 
 A suspended job keeps its slots, whichever cores it happens to hold: they are for queues with a preemption relation
 to its own. Beyond that, the first host of a job that the system has suspended is not offered to queues of the same

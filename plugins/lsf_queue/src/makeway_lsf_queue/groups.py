@@ -1,4 +1,4 @@
-"""Resolve groups of users and hosts (lsb.users, lsb.hosts), nested and with ``all`` (spec lsf 9)."""
+"""Resolve groups of users and hosts (lsb.users, lsb.hosts), nested and with ``all`` (lsf 9)."""
 
 from __future__ import annotations
 

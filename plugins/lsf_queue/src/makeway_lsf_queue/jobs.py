@@ -1,4 +1,4 @@
-"""Ask of a job what LSF asks: slots, run time, duration, kind (spec lsf 0.3, 4.3, 4.6)."""
+"""Ask of a job what LSF asks: slots, run time, duration, kind (lsf 0.3, 4.3, 4.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say whom limits keep out, and off which hosts (spec lsf 5.1), by what `counting` has counted."""
+"""Say whom limits keep out, and off which hosts (lsf 5.1), by what `counting` has counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile the job slot limits of all files into one shape (spec lsf 5); `counting` counts.
+"""Compile the job slot limits of all files into one shape (lsf 5); `counting` counts.
 
 A limit has members (jobs that share it), a bound, and a rule for what counts: running jobs only, or suspended
 ones too. With preemption on, the totals of hosts and of individual users count running jobs only; PREEMPT_FOR adds

@@ -1,4 +1,4 @@
-"""Say when queues are open, and what happens to running jobs when they close (spec lsf 6.1, 9.3, 10).
+"""Say when queues are open, and what happens to running jobs when they close (lsf 6.1, 9.3, 10).
 
 DISPATCH_WINDOW keeps pending jobs from starting; RUN_WINDOW does so as well, and stops running jobs until it opens
 again. What time it is the workload's wall clock says, as UTC, or `sunday_at`; without either the replay begins on a

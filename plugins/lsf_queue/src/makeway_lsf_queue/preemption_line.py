@@ -1,4 +1,4 @@
-"""Understand the PREEMPTION line of a queue (spec lsf 2.1)."""
+"""Understand the PREEMPTION line of a queue (lsf 2.1)."""
 
 from __future__ import annotations
 

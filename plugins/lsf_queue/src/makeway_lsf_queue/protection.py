@@ -1,4 +1,4 @@
-"""Protect victims, each with a reason that people can read (spec lsf 4).
+"""Protect victims, each with a reason that people can read (lsf 4).
 
 Any one protection is enough; none lifts another, save PREEMPT_JOBTYPE for kinds of jobs.
 """

@@ -1,4 +1,4 @@
-"""Compile what all limits come to for jobs of one request, to be held against the sums at once (spec lsf 5.1).
+"""Compile what all limits come to for jobs of one request, to be held against the sums at once (lsf 5.1).
 
 `judging.first_limit` says the same of any job; `tests/test_in_vain.py` holds one to the other.
 """

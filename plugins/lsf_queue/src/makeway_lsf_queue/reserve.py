@@ -1,4 +1,4 @@
-"""Keep slots for pending jobs of reserving queues, and let others backfill (spec lsf 7).
+"""Keep slots for pending jobs of reserving queues, and let others backfill (lsf 7).
 
 A pending job of a queue with SLOT_RESERVE collects the free slots of its hosts for so many turns; jobs behind
 it leave them alone, except jobs of BACKFILL queues that end before it can start.

@@ -1,4 +1,4 @@
-"""Count shared resources, and give back what suspension gives back (spec lsf 8).
+"""Count shared resources, and give back what suspension gives back (lsf 8).
 
 A job reserves a resource with ``attributes.rusage``. A suspended job gives back static resources that are
 releasable, and keeps dynamic ones; what only preemption could free stands in the way as a limit does.

@@ -1,4 +1,4 @@
-"""Resume preempted jobs, and let them migrate (spec lsf 6.1, 6.3).
+"""Resume preempted jobs, and let them migrate (lsf 6.1, 6.3).
 
 A suspended job goes on as soon as its hosts have its slots free, whoever freed them, unless a limit would be
 broken. It goes before pending jobs of its own and lower queues; where jobs of higher queues wait for its hosts, these

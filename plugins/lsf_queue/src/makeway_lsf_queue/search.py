@@ -1,4 +1,4 @@
-"""Choose victims: LSF's walk, MINI_JOB and OPTIMAL_MINI_JOB (spec lsf 3.4).
+"""Choose victims: LSF's walk, MINI_JOB and OPTIMAL_MINI_JOB (lsf 3.4).
 
 Method of the walk: take candidates in order until the job fits (found by doubling and halving, so that few probes
 are needed), then give back, last one first, whoever is not needed. Suspended jobs whose slots it may use are looked at

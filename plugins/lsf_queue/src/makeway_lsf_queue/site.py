@@ -1,4 +1,4 @@
-"""Say what a site is made of once its files are understood: queues, applications, levels (spec lsf 4.1, 9.3)."""
+"""Say what a site is made of once its files are understood: queues, applications, levels (lsf 4.1, 9.3)."""
 
 from __future__ import annotations
 

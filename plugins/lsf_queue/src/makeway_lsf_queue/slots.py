@@ -1,4 +1,4 @@
-"""Count slots on hosts: who uses them, and whether a suspended job could go on (spec lsf 5, 6.3).
+"""Count slots on hosts: who uses them, and whether a suspended job could go on (lsf 5, 6.3).
 
 LSF hands out numbers of slots, not particular cores: a suspended job goes on as soon as its hosts have so
 many slots free, whichever these are.

@@ -1,4 +1,4 @@
-"""Show the queue as ``bjobs`` does: started jobs, then pending ones in the order of dispatch (spec lsf 10)."""
+"""Show the queue as ``bjobs`` does: started jobs, then pending ones in the order of dispatch (lsf 10)."""
 
 from __future__ import annotations
 

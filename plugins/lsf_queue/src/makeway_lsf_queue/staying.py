@@ -1,4 +1,4 @@
-"""Say why a suspended job is not resumed: window, preemptor, limit, resource, or who has its slots (spec lsf 6.3)."""
+"""Say why a suspended job is not resumed: window, preemptor, limit, resource, or who has its slots (lsf 6.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep what limits count, as jobs come and go (spec lsf 5.1).
+"""Keep what limits count, as jobs come and go (lsf 5.1).
 
 `counting.Counted` says what counts, job by job; this module comes to the same sums without going through all active
 jobs at each question. `tests/test_sums.py` holds one to the other. The sums are of whole slots, jobs and megabytes, so

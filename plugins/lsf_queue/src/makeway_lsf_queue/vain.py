@@ -1,4 +1,4 @@
-"""Tell at a glance which pending jobs would be tried in vain, whoever made way for them (spec lsf 5.1, 5.3).
+"""Tell at a glance which pending jobs would be tried in vain, whoever made way for them (lsf 5.1, 5.3).
 
 Two things are looked at. A limit may be taken up by jobs that would count in it whatever became of those that may be
 preempted. Or the hosts lack slots: what running jobs hold that may not be preempted, and suspended jobs keep, leaves

@@ -1,4 +1,4 @@
-"""Read single values as the daemons do: numbers, yes and no, minutes, percentages (spec lsf 4.1, 9.2)."""
+"""Read single values as the daemons do: numbers, yes and no, minutes, percentages (lsf 4.1, 9.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name whom a job may preempt, in LSF's order (spec lsf 2.2, 3.2, 3.3, 3.5).
+"""Name whom a job may preempt, in LSF's order (lsf 2.2, 3.2, 3.3, 3.5).
 
 Suspended jobs whose slots the preemptor may use come first: they cost nothing (5.3).
 """

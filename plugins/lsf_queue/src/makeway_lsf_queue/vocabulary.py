@@ -1,4 +1,4 @@
-"""Name states and reasons as LSF does (spec lsf 0.3, 10)."""
+"""Name states and reasons as LSF does (lsf 0.3, 10)."""
 
 from __future__ import annotations
 

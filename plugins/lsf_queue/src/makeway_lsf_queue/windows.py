@@ -1,4 +1,4 @@
-"""Understand time windows: ``begin-end``, each ``[day:]hour[:minute]``, 0 is Sunday (spec lsf 9.2 no. 12)."""
+"""Understand time windows: ``begin-end``, each ``[day:]hour[:minute]``, 0 is Sunday (lsf 9.2 no. 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose how a victim makes way: PREEMPTPOLICY, and escalation toward the more disruptive (spec moab 5).
+"""Choose how a victim makes way: PREEMPTPOLICY, and escalation toward the more disruptive (moab 5).
 
 Escalation is decided for each victim by itself, so that one preemption may mix methods. Maui does not
 escalate: a method that it has not, or that cannot be carried out, fails, and the preemptor waits (Q1,
@@ -115,9 +115,7 @@ def _in_maui(job: Job, view: ClusterView, settings: Settings) -> Method:
         return Method(
             PreemptMode.CHECKPOINT, "PREEMPTPOLICY CHECKPOINT: there is nothing to restart from", True
         )
-    return Method(
-        PreemptMode.CANCEL, f"PREEMPTPOLICY {policy} is unknown to Maui, so nothing happens (Q1)", True
-    )
+    return Method(PreemptMode.CANCEL, f"PREEMPTPOLICY {policy} is unknown to Maui, so nothing happens", True)
 
 
 def next_rung(job: Job, mode: PreemptMode, view: ClusterView) -> PreemptMode:

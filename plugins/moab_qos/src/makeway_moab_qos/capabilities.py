@@ -1,4 +1,4 @@
-"""Say what each resource manager can do (spec moab 13): the table of the guide, as data."""
+"""Say what each resource manager can do (moab 13): the table of the guide, as data."""
 
 from __future__ import annotations
 

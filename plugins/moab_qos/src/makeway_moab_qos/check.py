@@ -1,4 +1,4 @@
-"""Find slips of a configuration before anything runs (spec moab 9, 13; K21).
+"""Find slips of a configuration before anything runs (moab 9, 13; K21).
 
 What only the text of a moab.cfg shows (two-field times, flags in lower case, PREEMPTIONPOLICY, QFLAGS where
 they do not belong) is found while it is read.
@@ -152,10 +152,10 @@ def _hosts(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
 
 def _in_maui(settings: Settings) -> Iterator[Finding]:
     if settings.preempt_policy == "CANCEL":
-        text = "Maui has no CANCEL: every automatic preemption then fails (Q1)"
+        text = "Maui has no CANCEL: every automatic preemption then fails"
         yield _warning(path("preempt_policy"), text, "15.2")
     if settings.optimistic:
-        text = "BACKFILLPOLICY PREEMPT: Maui then preempts nobody at all (Q4)"
+        text = "BACKFILLPOLICY PREEMPT: Maui then preempts nobody at all"
         yield _warning(path("backfill_policy"), text, "15.2")
     weights = settings.weights
     if weights.usage_consumed or weights.usage_remaining or weights.usage_percent:

@@ -1,4 +1,4 @@
-"""Say which nodes a job must leave alone, for the hook; jobs that wait in front included (spec moab 7.2).
+"""Say which nodes a job must leave alone, for the hook; jobs that wait in front included (moab 7.2).
 
 ``moab/tasks`` keeps reservations processor by processor by itself. With another selector they are kept
 here, in whole nodes: a job that would not end before the reserved job can start leaves its nodes alone.

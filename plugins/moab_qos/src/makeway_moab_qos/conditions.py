@@ -1,4 +1,4 @@
-"""Decide whom a waiting job may displace (spec moab 3 and 6): three conditions, context rules, guards.
+"""Decide whom a waiting job may displace (moab 3 and 6): three conditions, context rules, guards.
 
 Whoever is kept out by a guard is protected with a reason that begins with the code of the check list (12.1).
 """
@@ -185,7 +185,7 @@ def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, no
     if not right.ground:
         return f"K01 {right.why}"
     if settings.maui and settings.optimistic:
-        return "K10 Maui preempts nobody under BACKFILLPOLICY PREEMPT (Q4)"
+        return "K10 Maui preempts nobody under BACKFILLPOLICY PREEMPT"
     if settings.maui and settings.preempt_policy == "OVERCOMMIT":
         return "K07 PREEMPTPOLICY OVERCOMMIT lists nobody"
     if job.spec.het_id is not None:

@@ -1,4 +1,4 @@
-"""Find the QoS of a job, and its flags (spec moab 1 and 3.3).
+"""Find the QoS of a job, and its flags (moab 1 and 3.3).
 
 Flags are unions: what was asked for, what its user, group, account, class and QoS add, and what the scheduler
 marked. No credential takes away what another one gave.

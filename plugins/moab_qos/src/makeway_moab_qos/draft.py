@@ -1,4 +1,4 @@
-"""Take in the lines of a moab.cfg or maui.cfg one by one (spec moab 9 and 10)."""
+"""Take in the lines of a moab.cfg or maui.cfg one by one (moab 9 and 10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RESERVED = re.compile(r"USERESERVED:([\w.\-]+)")
 _LIMIT = re.compile(r"[EO]?M(AX|IN)[.A-Z]")
 """Attributes of a credential that limit its jobs, those of one credential within another included."""
 SLIP = "PREEMPTIONPOLICY"
-"""What some of the vendor's pages call PREEMPTPOLICY (9)."""
+"""What some of the vendor's pages call PREEMPTPOLICY (section 9)."""
 _ALIKE = 0.86
 """How much an unknown name has to resemble a known one for a guess."""
 
@@ -121,7 +121,7 @@ class Draft:
             close = f"; did you mean {word.upper()!r}?" if word.upper() in allowed else nearest(word, allowed)
             text = f"{entry.param} {word!r} is not known; allowed: {', '.join(allowed)}{close}"
             if self.maui and entry.param == "PREEMPTPOLICY":
-                self.warn(entry.place, f"{text}; in Maui every automatic preemption then fails (Q1)")
+                self.warn(entry.place, f"{text}; in Maui every automatic preemption then fails")
             else:
                 self.warn(entry.place, f"{text}; the default counts")
                 return
@@ -228,7 +228,7 @@ class Draft:
                 table[key] = value
 
     def qos_list(self, attribute: Attribute, table: dict[str, Any]) -> None:
-        """QDEF and QLIST; a mark on either governs the whole list, the later one counts (spec moab 3.3)."""
+        """QDEF and QLIST; a mark on either governs the whole list, the later one counts (moab 3.3)."""
         text = attribute.value
         mode = "and" if text.endswith("&") else "only" if text.endswith("^") else "or"
         names = names_of(text.rstrip("&^@"))

@@ -1,4 +1,4 @@
-"""Find the jobs that a person means: a name, a list, a regular expression, ``-w`` words (spec moab 2.1).
+"""Find the jobs that a person means: a name, a list, a regular expression, ``-w`` words (moab 2.1).
 
 With USEJOBREGEX TRUE every expression is a regular expression that may match anywhere; otherwise it has to
 match the whole name. Maui acts on the first match only (Q10). ``-w ATTR=VALUE`` goes with cancel; several are

@@ -1,4 +1,4 @@
-"""Keep count of what each credential has used, and hold it against targets (spec moab 3.2 X3, X9 and 8.1 FS).
+"""Keep count of what each credential has used, and hold it against targets (moab 3.2 X3, X9 and 8.1 FS).
 
 Usage is processor-seconds of running jobs, in windows of FSINTERVAL; the last FSDEPTH of them count, each
 FSDECAY times as much as the one after it. What a credential has used is a percentage of what all have used

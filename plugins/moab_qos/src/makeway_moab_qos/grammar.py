@@ -1,4 +1,4 @@
-"""Take a moab.cfg or maui.cfg apart into parameters and attributes (spec moab 9).
+"""Take a moab.cfg or maui.cfg apart into parameters and attributes (moab 9).
 
 ::
 

@@ -1,6 +1,6 @@
 """Find the nodes that a list of hosts names: names, ranges in brackets, regular expressions.
 
-An entry with a sign that no name has, such as ``^`` or ``*``, is a POSIX regular expression (spec moab 2.1); every
+An entry with a sign that no name has, such as ``^`` or ``*``, is a POSIX regular expression (moab 2.1); every
 other one is a name or a range such as ``n[1-8]``. ``ALL`` names all nodes.
 """
 

@@ -1,4 +1,4 @@
-"""Count what is active per credential against soft and hard limits (spec moab 3.2 X2, 3.3 step 5, 8.1).
+"""Count what is active per credential against soft and hard limits (moab 3.2 X2, 3.3 step 5, 8.1).
 
 A job beyond a soft limit is not started in its turn, but by backfill, while hard limits allow it; while it
 runs it is in SPVIOLATION. Of the jobs that share a limit those that started last are the ones beyond it.
@@ -78,7 +78,7 @@ _IGNORES = {
 
 
 def _ignored(job: Job, view: ClusterView) -> frozenset[str]:
-    """Return the credentials whose limits the job's QoS lets it ignore (7.3 QoS, IGN flags)."""
+    """Return the credentials whose limits the job's QoS lets it ignore (IGN flags)."""
     found = (_IGNORES.get(flag, ()) for flag in qos_of(job, view).flags)
     return frozenset(kind for kinds in found for kind in kinds)
 

@@ -1,4 +1,4 @@
-"""Say who may do what by hand (spec moab 2.1 and 11): the six of ``mjobctl``, and what else there is.
+"""Say who may do what by hand (moab 2.1 and 11): the six of ``mjobctl``, and what else there is.
 
 A manual action looks at no PREEMPTOR or PREEMPTEE, no priority and no throttle. It is carried out exactly
 as asked or refused; it never escalates.

@@ -1,4 +1,4 @@
-"""Order the queue, and remember what passes have done to jobs (spec moab 7.3, 7.5 and 8).
+"""Order the queue, and remember what passes have done to jobs (moab 7.3, 7.5 and 8).
 
 Marks on jobs: RANKED, it has been looked at since its start; BACKFILL, it was started while a job that
 ranks higher waited; PREEMPTEE, it may be displaced because of that (BACKFILLPOLICY PREEMPT); SPVIOLATION,

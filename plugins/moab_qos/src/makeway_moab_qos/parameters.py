@@ -1,4 +1,4 @@
-"""List the parameters that are read, and where each goes (spec moab 8.1 and 10)."""
+"""List the parameters that are read, and where each goes (moab 8.1 and 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say when a standing reservation is active (SRCFG PERIOD, STARTTIME, ENDTIME, DAYS; 7.1.5 managing reservations).
+"""Say when a standing reservation is active (SRCFG PERIOD, STARTTIME, ENDTIME, DAYS).
 
 Times of day and days of the week need a calendar: the workload's own (Unix times, so UTC), or `monday_at`, the
 second of the replay at which a Monday begins; without either the replay begins on a Monday at midnight.

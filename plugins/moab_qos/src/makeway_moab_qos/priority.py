@@ -1,4 +1,4 @@
-"""Compute priorities: of a waiting job, of a running one, and of a victim (spec moab 4.2 and 8).
+"""Compute priorities: of a waiting job, of a running one, and of a victim (moab 4.2 and 8).
 
 No document says how the TARGET terms grow; here they are the part of the target that has passed.
 """

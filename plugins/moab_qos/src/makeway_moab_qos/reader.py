@@ -1,4 +1,4 @@
-"""Turn a moab.cfg or maui.cfg into a makeway configuration (spec moab 9 and 10).
+"""Turn a moab.cfg or maui.cfg into a makeway configuration (moab 9 and 10).
 
 Unknown parameters are ignored, as Moab does, and named in one warning; so are unknown attributes. A value
 that cannot be read leaves the default, with a warning that says so.

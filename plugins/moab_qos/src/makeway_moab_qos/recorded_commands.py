@@ -1,4 +1,4 @@
-"""Read what people typed during a recording: ``mjobctl``, ``setspri``, ``canceljob`` (spec moab 2.1, Q10).
+"""Read what people typed during a recording: ``mjobctl``, ``setspri``, ``canceljob`` (moab 2.1, Q10).
 
 Maui anchors a job expression at both ends and acts on the first job that matches, whatever else does.
 """

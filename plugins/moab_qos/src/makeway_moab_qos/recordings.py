@@ -22,7 +22,7 @@ from makeway_moab_qos.recorded_commands import KEYS, commands_of
 
 RELEASE = "Maui 3.3.1"
 UNDEFINED_FROM = 28
-"""Jobs on one node from which Maui writes past its own table (spec moab 17)."""
+"""Jobs on one node from which Maui writes past its own table (moab 17)."""
 _COMMON: Mapping[str, str] = {
     "CREDWEIGHT": "1",
     "SERVICEWEIGHT": "1",
@@ -116,7 +116,7 @@ class Recorded:
     def of(cls, data: Mapping[str, Any]) -> Recorded:
         """Translate a recording."""
         tables = dict(translate(_Text(maui_cfg(data)), maui=True).tables)
-        # Loading a trace wipes the deferral of a job whose QoS was refused (spec moab 17).
+        # Loading a trace wipes the deferral of a job whose QoS was refused (moab 17).
         tables["policy"]["settings"]["moab/qos"]["choices"] = {"defer_refused_qos": False}
         interval = tables["scheduler"]["clockwork"]["sched_interval"]
         ids = [str(job["id"]) for job in data["jobs"]]

@@ -1,4 +1,4 @@
-"""Read SRCFG, NODECFG, RMCFG, ADMINCFG and SYSCFG (spec moab 10)."""
+"""Read SRCFG, NODECFG, RMCFG, ADMINCFG and SYSCFG (moab 10)."""
 
 from __future__ import annotations
 

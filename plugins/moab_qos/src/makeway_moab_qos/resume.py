@@ -1,4 +1,4 @@
-"""Resume suspended jobs: nobody takes turns, but who was displaced goes on when its nodes are free (spec moab 7.4).
+"""Resume suspended jobs: nobody takes turns, but who was displaced goes on when its nodes are free (moab 7.4).
 
 Before every pass each suspended job is tried, in queue order, on its own nodes and cores only, and not
 before its hold-down is over. A person's resume is not bound to the hold-down. Under Maui's profile one
@@ -117,7 +117,7 @@ class Resumer:
         """Say why a suspended job is not resumed: the hold-down, nodes, holders, memory, limits (7.4)."""
         self._view = view
         if job.id in self._missed:
-            why = "its nodes came free within the hold-down, and Maui forgets such a job (17)"
+            why = "its nodes came free within the hold-down, and Maui forgets such a job"
             return [Stay(why=why, setting=path("profile"))]
         if not self._waits(job):
             return [Stay(why="the scheduler resumes nobody whom a person suspended", setting=_RESUME_MANUAL)]

@@ -1,7 +1,7 @@
-"""Hold what a moab.cfg says: the keys of ``[policy.settings."moab/qos"]`` (spec moab 10).
+"""Hold what a moab.cfg says: the keys of ``[policy.settings."moab/qos"]`` (moab 10).
 
 Rules that the documents leave open, or that rest on recollection alone, are keys of `Choices` with the
-proposed default (spec moab 15.1). Names of policies and flags are spelled as in moab.cfg.
+proposed default (moab 15.1). Names of policies and flags are spelled as in moab.cfg.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Profile(enum.Enum):
     MOAB = "moab"
     """What Moab documents."""
     MAUI = "maui"
-    """What Maui 3.3.1 does, oddities included (spec moab 15.2 and 17)."""
+    """What Maui 3.3.1 does, oddities included (moab 15.2 and 17)."""
 
 
 class ListMode(enum.Enum):
-    """How a credential's list of QoS joins those of the others (spec moab 3.3)."""
+    """How a credential's list of QoS joins those of the others (moab 3.3)."""
 
     OR = "or"
     AND = "and"
@@ -77,7 +77,7 @@ class Credential:
 
 @attrs.frozen(kw_only=True)
 class Weights:
-    """The weights of the priority formula (spec moab 8.1); None: not set, which counts as the default."""
+    """The weights of the priority formula (moab 8.1); None: not set, which counts as the default."""
 
     serv: float = 1
     queue_time: float = 1
@@ -169,7 +169,7 @@ class ResourceManager:
 
 @attrs.frozen(kw_only=True)
 class Choices:
-    """What the documents leave open (spec moab 15.1), or what rests on recollection alone."""
+    """What the documents leave open (moab 15.1), or what rests on recollection alone."""
 
     minimise: bool = False
     """After the greedy walk, put back whoever is not needed, the costliest first (4.1)."""
@@ -208,7 +208,7 @@ class Choices:
     """A regular expression of HOSTLIST has to match the whole name of a node, not just a part of it."""
     defer_refused_qos: bool = True
     """A job that asks for a QoS it may not use is deferred for DEFERTIME (3.3); false: as when Maui's simulator loads
-    a trace, which wipes the deferral (17), it gets its default QoS and starts at once."""
+    a trace, which wipes the deferral (section 17), it gets its default QoS and starts at once."""
     resume_manual: bool = True
     """Jobs that a person suspended are resumed like others, after the hold-down."""
 
@@ -296,7 +296,7 @@ class Settings:
 
     @property
     def hold_down(self) -> float:
-        """Least time from a suspension until the scheduler resumes the job (spec moab 7.4, Q12)."""
+        """Least time from a suspension until the scheduler resumes the job (moab 7.4, Q12)."""
         if self.min_admin_stime is not None and not self.maui:
             return self.min_admin_stime
         return 10.0 if self.maui else 60.0
@@ -310,7 +310,7 @@ class Settings:
 
     @cached_property
     def optimistic(self) -> bool:
-        """Whether backfill starts jobs that may not have the time to end (spec moab 7.3)."""
+        """Whether backfill starts jobs that may not have the time to end (moab 7.3)."""
         return self.backfill_policy == "PREEMPT"
 
     @property

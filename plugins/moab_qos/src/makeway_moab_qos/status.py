@@ -1,4 +1,4 @@
-"""Show the queue as ``showq`` does: active jobs, eligible ones, and those that something blocks (spec moab 12.2)."""
+"""Show the queue as ``showq`` does: active jobs, eligible ones, and those that something blocks (moab 12.2)."""
 
 from __future__ import annotations
 

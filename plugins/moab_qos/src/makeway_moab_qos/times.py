@@ -1,4 +1,4 @@
-"""Read lengths of time, numbers and booleans as Moab and Maui do (spec moab 9)."""
+"""Read lengths of time, numbers and booleans as Moab and Maui do (moab 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order the candidates, and choose among them (spec moab 4).
+"""Order the candidates, and choose among them (moab 4).
 
 Cost is run priority per processor freed on feasible nodes; the search walks from the cheapest on until the
 job fits. It is greedy and promises no more: with ``minimise`` whoever turns out not to be needed is put
@@ -36,7 +36,7 @@ from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 _POLL: Seconds = 60.0
-"""RMPOLLINTERVAL unless the site says otherwise: the time to the next pass, where passes follow events (10)."""
+"""RMPOLLINTERVAL unless the site says otherwise: the time to the next pass, where passes follow events (section 10)."""
 
 
 # ------------------------------------------------------------------------------------ candidates
@@ -213,7 +213,7 @@ class Walk:
         if sum(each) < short:
             count = f"{sum(each)} of the {short:g} processors that are short"
             return Blocked(
-                detail=f"K20 all candidates would free {count}, by their tasks as Maui counts them (Q5)"
+                detail=f"K20 all candidates would free {count}, by their tasks as Maui counts them"
             )
         wanted = self.job.size if self.job.size > 1 else 0
         chosen, covered, freed_nodes = [], 0, 0

@@ -1,4 +1,4 @@
-"""Name things, states and reasons as Moab does (spec moab 12.2)."""
+"""Name things, states and reasons as Moab does (moab 12.2)."""
 
 from __future__ import annotations
 

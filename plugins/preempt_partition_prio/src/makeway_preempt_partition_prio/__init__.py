@@ -1,7 +1,7 @@
 """Let jobs of a partition with a higher PriorityTier displace jobs of a lower one (``preempt/partition_prio``).
 
 A victim's partition decides how it makes way, and a partition that is OFF protects its jobs. With the PRIORITY
-modifier the preemptor's priority must not be lower than the victim's. Spec slurm-preemption 1.3, 2.1, 3.1.
+modifier the preemptor's priority must not be lower than the victim's. slurm-preemption 1.3, 2.1, 3.1.
 All that Slurm's preempt plugins have in common is in `makeway_slurm.preemption`.
 """
 

@@ -3,7 +3,7 @@
 A job takes idle cores first, packed on the tightest block of nodes; where its partition, a lower tier or the
 gang scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates
 are removed one by one in a simulation, in up to three rounds. Those that turn out to be needed are the victims.
-Spec slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
+slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
 
 ========== ======================================================================
 module     what it owns

@@ -1,6 +1,6 @@
 """Assign cores, memory and counted resources on chosen nodes.
 
-Spec slurm-gang-and-select 4.3.8, and the end of 4.3.2: what turns out to be short now fails the attempt.
+slurm-gang-and-select 4.3.8, and the end of 4.3.2: what turns out to be short now fails the attempt.
 """
 
 from __future__ import annotations

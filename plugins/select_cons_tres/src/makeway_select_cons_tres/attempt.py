@@ -1,4 +1,4 @@
-"""Place one job, as if others were gone (spec slurm-gang-and-select 4.3, slurm-preemption 5.2)."""
+"""Place one job, as if others were gone (slurm-gang-and-select 4.3, slurm-preemption 5.2)."""
 
 from __future__ import annotations
 

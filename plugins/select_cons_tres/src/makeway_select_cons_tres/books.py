@@ -1,6 +1,6 @@
 """Keep the selector's books: rows of cores per partition, memory, counted resources, marks.
 
-Spec slurm-gang-and-select 4.3.1 and 4.3.10. Everything is kept per node in plain lists, so that taking one
+slurm-gang-and-select 4.3.1 and 4.3.10. Everything is kept per node in plain lists, so that taking one
 job out costs what that job holds. Sets of nodes and tables of usable CPUs follow from these lists; the nodes
 touched are noted, and what follows from them is brought up to date when it is asked for.
 """

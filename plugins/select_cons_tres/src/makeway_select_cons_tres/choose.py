@@ -1,4 +1,4 @@
-"""Choose among usable nodes, and how many CPUs to take of each (spec slurm-gang-and-select 4.3.6)."""
+"""Choose among usable nodes, and how many CPUs to take of each (slurm-gang-and-select 4.3.6)."""
 
 from __future__ import annotations
 

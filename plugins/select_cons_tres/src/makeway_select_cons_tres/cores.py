@@ -1,4 +1,4 @@
-"""Choose the cores of a node (spec slurm-gang-and-select 4.3.8)."""
+"""Choose the cores of a node (slurm-gang-and-select 4.3.8)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Say how many CPUs of a node a job can use, given its free cores.
 
-Spec slurm-gang-and-select 4.3.6, first paragraph, and 4.3.8 for threads.
+slurm-gang-and-select 4.3.6, first paragraph, and 4.3.8 for threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keep, for each kind of job, the nodes that have what it wants of each node beside all who are there.
 
-The CPUs, the memory and, for whole nodes, that nobody is there (spec slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6).
+The CPUs, the memory and, for whole nodes, that nobody is there (slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6).
 What changes is looked at node by node, not against the cluster.
 """
 

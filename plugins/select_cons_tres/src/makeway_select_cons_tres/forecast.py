@@ -1,4 +1,4 @@
-"""Say when a job could start (spec slurm-gang-and-select 4.3.11, slurm-preemption 5.2.6).
+"""Say when a job could start (slurm-gang-and-select 4.3.11, slurm-preemption 5.2.6).
 
 Slurm lets jobs end in batches, and tests once after each (rule ``forecast_in_batches``). Without that rule
 the answer is the first instant at which the job fits, which is what EASY backfilling promises.

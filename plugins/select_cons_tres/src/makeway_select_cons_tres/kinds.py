@@ -88,7 +88,7 @@ def kind_of(
 
 
 def _least_memory(request: Request) -> int:
-    """Return the least memory that the job needs on a node (spec slurm-gang-and-select 4.3.3 no. 1)."""
+    """Return the least memory that the job needs on a node (slurm-gang-and-select 4.3.3 no. 1)."""
     if request.memory_per_cpu is not None:
         least = max(request.cpus_per_node, request.tasks_per_node or 1, request.need.cpus_per_task)
         return request.memory_per_cpu * least

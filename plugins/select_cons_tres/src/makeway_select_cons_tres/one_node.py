@@ -1,6 +1,6 @@
 """Place jobs of one node on idle cores where the first node that fits is the answer.
 
-Spec slurm-gang-and-select 4.3.6 (one-node shortcut): the sets of nodes that fit
+slurm-gang-and-select 4.3.6 (one-node shortcut): the sets of nodes that fit
 (`makeway_select_cons_tres.fitting`) tell what the node filter and test 1 say about such a job. Its request tells how
 many CPUs it takes.
 """

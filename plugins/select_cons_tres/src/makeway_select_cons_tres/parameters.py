@@ -1,4 +1,4 @@
-"""Read SelectTypeParameters (spec slurm-gang-and-select 4.6)."""
+"""Read SelectTypeParameters (slurm-gang-and-select 4.6)."""
 
 from __future__ import annotations
 

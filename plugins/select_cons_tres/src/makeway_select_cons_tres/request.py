@@ -1,6 +1,6 @@
 """Say what a job asks for, of each node and in all, and with whom it shares.
 
-Spec slurm-gang-and-select 4.1.
+slurm-gang-and-select 4.1.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Request:
     """Whether other jobs may be on its nodes at all (section 4.1.2)."""
     mark: int
     sharing: bool
-    """Counts as "sharing" where others look at what is on a node (spec slurm-preemption 5.2.1)."""
+    """Counts as "sharing" where others look at what is on a node (slurm-preemption 5.2.1)."""
     memory_per_cpu: int | None
     memory_per_node: int | None
     """0: all memory of each node; both None: memory is not handed out."""

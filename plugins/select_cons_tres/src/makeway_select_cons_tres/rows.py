@@ -1,4 +1,4 @@
-"""Keep the rows of one partition: who shares a core over time (spec slurm-gang-and-select 4.3.1)."""
+"""Keep the rows of one partition: who shares a core over time (slurm-gang-and-select 4.3.1)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Rows:
     def rebuild(self) -> None:
         """Put all jobs into rows anew, unless one of them would find no room.
 
-        The job with the lowest core comes first, then the one of fewer CPUs (spec slurm-gang-and-select 4.3.1;
+        The job with the lowest core comes first, then the one of fewer CPUs (slurm-gang-and-select 4.3.1;
         recorded: rows_lowest_core_first). Each goes into the first row with room, the fullest row first. Here that is
         so with preempt/qos as well: a large job may push others out of the first row (recorded: rows_larger_first).
         """

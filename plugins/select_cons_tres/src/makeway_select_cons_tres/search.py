@@ -1,4 +1,4 @@
-"""Choose victims (spec slurm-preemption 5.2.3 and 5.2.5).
+"""Choose victims (slurm-preemption 5.2.3 and 5.2.5).
 
 Candidates that would be killed or requeued are removed in order until the job fits; those that would leave with a
 checkpoint, which Slurm no longer has, count as requeued. Then the one that made it fit is tried first, the others by

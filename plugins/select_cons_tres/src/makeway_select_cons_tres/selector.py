@@ -1,4 +1,4 @@
-"""Answer for select/cons_tres: notices, a glance at many jobs, attempts, forecasts (spec slurm-gang-and-select 4.3)."""
+"""Answer for select/cons_tres: notices, a glance at many jobs, attempts, forecasts (slurm-gang-and-select 4.3)."""
 
 from __future__ import annotations
 

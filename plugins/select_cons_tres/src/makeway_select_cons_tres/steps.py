@@ -1,6 +1,6 @@
 """Try to place a job on one hypothetical state of the cores: the tests 0 to 4.
 
-Spec slurm-gang-and-select 4.3.2 to 4.3.5. Test 0, "would it fit if every core were free", only saves work:
+slurm-gang-and-select 4.3.2 to 4.3.5. Test 0, "would it fit if every core were free", only saves work:
 whoever fails it fails the others too.
 """
 

@@ -1,6 +1,6 @@
 """Remember what each node has left, and follow the books.
 
-Usable CPUs for a kind of job (spec slurm-gang-and-select 4.3.6), and free memory; with each, the sets of
+Usable CPUs for a kind of job (slurm-gang-and-select 4.3.6), and free memory; with each, the sets of
 nodes that have at least so much.
 """
 

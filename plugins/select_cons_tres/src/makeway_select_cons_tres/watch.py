@@ -1,6 +1,6 @@
 """Follow nodes while jobs leave them, for jobs that want idle cores and nothing else.
 
-What is asked is the test of one node (spec slurm-gang-and-select 4.3.2 to 4.3.6), against what one removal changed,
+What is asked is the test of one node (slurm-gang-and-select 4.3.2 to 4.3.6), against what one removal changed,
 instead of against the cluster.
 """
 

@@ -2,7 +2,7 @@
 
 Placement takes idle nodes first and the tightest block of consecutive nodes; jobs share a node only as their
 partition's OverSubscribe says. When nothing fits, candidates are removed in a simulation, in two passes, and those
-that turn out to be needed are the victims. Spec slurm-preemption 5.1, slurm-gang-and-select 4.1 and 4.2.
+that turn out to be needed are the victims. slurm-preemption 5.1, slurm-gang-and-select 4.1 and 4.2.
 
 ========== ===============================================================
 module     what it owns

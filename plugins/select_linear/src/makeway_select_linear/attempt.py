@@ -1,4 +1,4 @@
-"""Place one job against the books (spec slurm-gang-and-select 4.2.3, 4.2.4)."""
+"""Place one job against the books (slurm-gang-and-select 4.2.3, 4.2.4)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class LinearAttempt(Asked):
         )
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Continue as if `job` were gone (spec slurm-preemption 5.1.3 no. 1)."""
+        """Continue as if `job` were gone (slurm-preemption 5.1.3 no. 1)."""
         if self._thought is None:
             self._thought = Thought(self)
         self._thought.remove(job, mode)
@@ -176,7 +176,7 @@ class LinearAttempt(Asked):
     def _search_levels(
         self, nodes: NodeBits, request: Request, choice: Alternatives
     ) -> tuple[NodeBits, str] | None:
-        """Try idle nodes, then ever more loaded ones (spec slurm-gang-and-select 4.2.3)."""
+        """Try idle nodes, then ever more loaded ones (slurm-gang-and-select 4.2.3)."""
         selector = self.selector
         before = -1
         for running in range(request.limit):

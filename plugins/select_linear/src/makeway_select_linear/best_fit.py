@@ -1,4 +1,4 @@
-"""Choose among usable nodes: the tightest block of consecutive nodes (spec slurm-gang-and-select 4.2.5)."""
+"""Choose among usable nodes: the tightest block of consecutive nodes (slurm-gang-and-select 4.2.5)."""
 
 from __future__ import annotations
 

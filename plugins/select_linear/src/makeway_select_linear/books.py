@@ -1,4 +1,4 @@
-"""Keep the selector's books: how many jobs are on each node, and their memory (spec slurm-gang-and-select 4.2.1).
+"""Keep the selector's books: how many jobs are on each node, and their memory (slurm-gang-and-select 4.2.1).
 
 A gang-suspended job still counts as running; one suspended by a person counts in the total only, and its nodes seem
 to have all their memory (4.2.6, a defect that real Slurm has). At the resume all their memory is charged, and what was

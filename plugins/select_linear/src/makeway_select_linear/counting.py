@@ -71,7 +71,7 @@ class Counting:
         """Take `job` away.
 
         :returns: how many of its nodes are usable now, and how many of them were not before. One that a person
-            suspended cannot be taken away (spec slurm-preemption 10.1 no. 13), nor one that the books forgot.
+            suspended cannot be taken away (slurm-preemption 10.1 no. 13), nor one that the books forgot.
         """
         allocation = job.allocation
         if allocation is None or not self._books.counts_job(job):

@@ -1,4 +1,4 @@
-"""Say when a job could start (spec slurm-gang-and-select 4.2.9)."""
+"""Say when a job could start (slurm-gang-and-select 4.2.9)."""
 
 from __future__ import annotations
 

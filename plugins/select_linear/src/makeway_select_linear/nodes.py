@@ -1,4 +1,4 @@
-"""Say which nodes a job may use, and which of them are best (spec slurm-gang-and-select 4.1.4, 4.2)."""
+"""Say which nodes a job may use, and which of them are best (slurm-gang-and-select 4.1.4, 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say what a job asks of each node, and whether it shares nodes (spec slurm-gang-and-select 4.1)."""
+"""Say what a job asks of each node, and whether it shares nodes (slurm-gang-and-select 4.1)."""
 
 from __future__ import annotations
 

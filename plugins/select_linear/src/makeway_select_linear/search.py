@@ -1,4 +1,4 @@
-"""Choose victims in two passes over the candidates (spec slurm-preemption 5.1.3).
+"""Choose victims in two passes over the candidates (slurm-preemption 5.1.3).
 
 First pass: remove candidates in order until the job fits; the one that made it fit comes first in the second
 pass, the others by how many of their nodes were usable then. The first success of the second pass counts.

@@ -1,4 +1,4 @@
-"""Find whole nodes for a job, now or later (spec slurm-gang-and-select 4.1.4, 4.2)."""
+"""Find whole nodes for a job, now or later (slurm-gang-and-select 4.1.4, 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulate the removal of jobs from the books (spec slurm-preemption 5.1.3 no. 1)."""
+"""Simulate the removal of jobs from the books (slurm-preemption 5.1.3 no. 1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Thought:
         self._gres: dict[str, dict[int, int]] = {}
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take a job out: wholly, or its running count alone (spec slurm-preemption 5.1.3 no. 1)."""
+        """Take a job out: wholly, or its running count alone (slurm-preemption 5.1.3 no. 1)."""
         allocation = job.allocation
         if allocation is None or job.suspended_by is SuspendedBy.ADMIN:
             return  # one suspended by a person cannot be removed (section 10.1 no. 13)

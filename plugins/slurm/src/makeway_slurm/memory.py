@@ -1,4 +1,4 @@
-"""Work out the memory that a job asks for, defaults and limits applied (spec slurm-gang-and-select 4.1.5)."""
+"""Work out the memory that a job asks for, defaults and limits applied (slurm-gang-and-select 4.1.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share what Slurm keeps common to its preempt plugins (spec slurm-preemption 1 to 4).
+"""Share what Slurm keeps common to its preempt plugins (slurm-preemption 1 to 4).
 
 A Slurm-like policy supplies three small functions over a whole list of jobs: who may go, key, mode. This module
 adds exempt time, overlap, licences, heterogeneous jobs, order and the plan of steps.

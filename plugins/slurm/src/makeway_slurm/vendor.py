@@ -73,7 +73,7 @@ DEFAULTS = Clockwork(
     suspend_grace_time=2.0,
     keep_freed=False,
 )
-"""Slurm's defaults (spec slurm-preemption 4.12, slurm-gang-and-select 5.5)."""
+"""Slurm's defaults (slurm-preemption 4.12, slurm-gang-and-select 5.5)."""
 
 VENDOR = Vendor(
     name=NAME,

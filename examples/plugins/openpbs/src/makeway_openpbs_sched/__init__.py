@@ -15,16 +15,16 @@ letters        preempt_order and the share of time left (1.5, 4.1)
 limits         limits, hard and soft (2.3)
 targets        preempt_targets (1.7)
 windows        prime time
-site           all of it together: what the rules ask about jobs (2)
+site           all of it together: what the rules ask about jobs (section 2)
 requests, room what jobs ask for, what vnodes have free (1.9)
 victims        whom, in which order (2.5, 3.3)
 reasons        what blocks, and who can help (3.4)
 search         take, cull, let off (3.5, 3.6)
-actions        how victims make way (4)
+actions        how victims make way (section 4)
 order, resume  the queue with suspended jobs in it (3.2, 5)
 admission      what keeps jobs out; calendar: enforced resumption (5.4)
 vnodes         the selector ``openpbs/vnodes``
-reader         sched_config and the output of qmgr (6); `grammar`: their lines
+reader         sched_config and the output of qmgr (section 6); `grammar`: their lines
 check, explain what ``makeway check`` and ``makeway explain`` say
 ============== ===================================================================
 """

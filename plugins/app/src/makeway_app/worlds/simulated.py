@@ -1,6 +1,6 @@
 """Simulate jobs: each works for its `run_time` seconds of undisturbed running.
 
-Spec slurm-preemption 4.3 and 4.8 say what processes do on SIGTERM, and what a batch shell hears of a grace
+slurm-preemption 4.3 and 4.8 say what processes do on SIGTERM, and what a batch shell hears of a grace
 time. They also say how long a node takes to kill and clean up.
 """
 

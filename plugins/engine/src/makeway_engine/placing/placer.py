@@ -1,4 +1,4 @@
-"""Try to start one pending job: the four questions probe, order, search, action (spec slurm-preemption 0).
+"""Try to start one pending job: the four questions probe, order, search, action (slurm-preemption 0).
 
 Each has a room of its own. An attempt is one `Question`; it goes from room to room and comes back to none.
 """

@@ -1,4 +1,4 @@
-"""The first question: does a job fit on what is free (spec slurm-preemption 0)?"""
+"""The first question: does a job fit on what is free (slurm-preemption 0)?"""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Prober:
         return node_filter(self._ledger, self._mcs, job, nodes)
 
     def nodes_with(self, job: Job, allowed: NodeBits, candidates: Sequence[Job]) -> NodeBits:
-        """Add the nodes of running candidates that do not share back (spec slurm-preemption 1.10 step 4)."""
+        """Add the nodes of running candidates that do not share back (slurm-preemption 1.10 step 4)."""
         ledger = self._ledger
         nodes = self.nodes_for(job, allowed)
         if not ledger.exclusive:

@@ -1,4 +1,4 @@
-"""Start heterogeneous jobs: all components at once or none (spec slurm-preemption 5.3 no. 8)."""
+"""Start heterogeneous jobs: all components at once or none (slurm-preemption 5.3 no. 8)."""
 
 from __future__ import annotations
 

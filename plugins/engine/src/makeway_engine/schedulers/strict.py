@@ -1,6 +1,6 @@
 """Strict order, as Slurm's main scheduler has it: ``builtin``, and the main part of ``backfill``.
 
-A job that cannot start closes its partition and withdraws its nodes for the pass (spec slurm-preemption 7.2,
+A job that cannot start closes its partition and withdraws its nodes for the pass (slurm-preemption 7.2,
 slurm-gang-and-select 5.3).
 """
 
@@ -92,7 +92,7 @@ class Strict:
     def _is_passed_over(self, job_id: str) -> bool:
         """Whether the estimator of sched/builtin has not run since the job had others make way.
 
-        It alone clears the mark "preemption in progress" when the jobs are walked in raw order (spec
+        It alone clears the mark "preemption in progress" when the jobs are walked in raw order (
         slurm-gang-and-select 4.4.4).
         """
         at = self._asked.get(job_id)
@@ -188,7 +188,7 @@ class Strict:
         if job.spec.het_id is not None and job.reason == BEGINS:
             self._ledger.wait_for(job, "None")  # its time has come; a component gets no other reason here
         if partition.index in closed or job.spec.reservation in state.reservations:
-            if job.spec.het_id is None:  # a component keeps its reason (spec slurm-gang-and-select 5.3 no. 6)
+            if job.spec.het_id is None:  # a component keeps its reason (slurm-gang-and-select 5.3 no. 6)
                 self._wait_behind(job, partition)
             return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
         if job.spec.het_id is not None:
@@ -324,7 +324,7 @@ class Strict:
 
 
 def walks_raw(ledger: Ledger, scheduler: SchedulerTable) -> bool:
-    """Whether the main scheduler walks the job table unsorted (spec slurm-gang-and-select 5.2, last exception)."""
+    """Whether the main scheduler walks the job table unsorted (slurm-gang-and-select 5.2, last exception)."""
     tiers = {partition.priority_tier for partition in ledger.cluster.partitions}
     return (
         scheduler.type == "builtin"

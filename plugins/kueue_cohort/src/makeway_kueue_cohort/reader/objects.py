@@ -1,4 +1,4 @@
-"""Read what each kind of object says (spec kueue 1, 2, 6.1, 7.1, 7.3)."""
+"""Read what each kind of object says (kueue 1, 2, 6.1, 7.1, 7.3)."""
 
 from __future__ import annotations
 

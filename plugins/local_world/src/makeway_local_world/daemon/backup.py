@@ -1,4 +1,4 @@
-"""Keep a copy of the journal as it was when the daemon started (spec local-world 8).
+"""Keep a copy of the journal as it was when the daemon started (local-world 8).
 
 A damaged journal is never replaced by an empty one: keepers may hold jobs that it knows of. The copy is what people
 can go back to.

@@ -1,4 +1,4 @@
-"""Let connections in, and show those out that ask nothing, ask for ever, or do not listen (spec local-world 6.1).
+"""Let connections in, and show those out that ask nothing, ask for ever, or do not listen (local-world 6.1).
 
 A request has to come whole within a while, its body too. Each user has so many connections; if another comes, the
 oldest of the same user that waits for nothing has to go.

@@ -1,4 +1,4 @@
-"""Say who may do what (spec local-world 5).
+"""Say who may do what (local-world 5).
 
 Who asks is what the kernel says of the other end of the socket, never what the request says. The owner of a job, root
 and operators may do everything with it; operators are named in the configuration. In private mode others see that a

@@ -1,4 +1,4 @@
-"""Keep some room on the disk, so that ends of jobs can be written down when it is full (spec local-world 6.2).
+"""Keep some room on the disk, so that ends of jobs can be written down when it is full (local-world 6.2).
 
 A file of a few MiB lies in the state directory. When a step cannot be written since the disk is full, the file is
 deleted, and the step is written. From then on nothing is started and nothing is displaced until there is room for the

@@ -1,4 +1,4 @@
-"""Become the job: what happens between fork and exec, in the order that keeps rights apart (spec local-world 5).
+"""Become the job: what happens between fork and exec, in the order that keeps rights apart (local-world 5).
 
 `enter` is root's part: session, cgroup, what the kernel takes when memory runs out. Then the rights are the owner's,
 and every descriptor but one is closed. Only then does `become` read the request, and open what it names.

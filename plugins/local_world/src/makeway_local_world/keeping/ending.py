@@ -1,4 +1,4 @@
-"""End a job: all of its processes, with grace, and write down how it ended (spec local-world 3)."""
+"""End a job: all of its processes, with grace, and write down how it ended (local-world 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fork keepers: one process per daemon, small, with a single thread (spec local-world 1.1).
+"""Fork keepers: one process per daemon, small, with a single thread (local-world 1.1).
 
 The daemon sends, for each start, a packet with what root is to do for it (the mandate) and four descriptors: the lock,
 the request, the directory of the incarnation, and a line to talk over. Whatever is on its way when the nursery ends

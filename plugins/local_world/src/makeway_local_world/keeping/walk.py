@@ -1,4 +1,4 @@
-"""Stop, continue and kill a whole tree of processes, from the keeper down (spec local-world 2.2, 3).
+"""Stop, continue and kill a whole tree of processes, from the keeper down (local-world 2.2, 3).
 
 Nothing of it trusts process groups: what runs in a session of its own is found all the same.
 """

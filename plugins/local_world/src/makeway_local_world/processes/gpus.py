@@ -1,4 +1,4 @@
-"""GPUs by UUID, and who else uses them (spec local-world 4)."""
+"""GPUs by UUID, and who else uses them (local-world 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find and kill what is left of an incarnation whose keeper is dead (spec local-world 3).
+"""Find and kill what is left of an incarnation whose keeper is dead (local-world 3).
 
 The environment is a mark, not a proof: the user must match as well, and nothing older than the start is touched.
 """

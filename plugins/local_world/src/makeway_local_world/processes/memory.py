@@ -1,4 +1,4 @@
-"""Watch the memory of the machine where it cannot be limited, and act before the kernel does (spec local-world 4)."""
+"""Watch the memory of the machine where it cannot be limited, and act before the kernel does (local-world 4)."""
 
 from __future__ import annotations
 

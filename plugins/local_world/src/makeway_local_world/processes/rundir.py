@@ -1,4 +1,4 @@
-"""Directories of incarnations: who is alive, who ended, who never started (spec local-world 1.2).
+"""Directories of incarnations: who is alive, who ended, who never started (local-world 1.2).
 
 ::
 

@@ -1,4 +1,4 @@
-"""Turn lsb.queues, and what lies beside it, into the tables of a configuration (spec lsf 9)."""
+"""Turn lsb.queues, and what lies beside it, into the tables of a configuration (lsf 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the lines and sections of lsb.* files as LSF's own reader does (spec lsf 9.2).
+"""Read the lines and sections of lsb.* files as LSF's own reader does (lsf 9.2).
 
 A ``#`` starts a comment even inside quotes; a backslash at the end of a line joins the next one with nothing
 in between; ``#if`` and its kin look like comments and are none. Nothing is ever fatal: what cannot be used is

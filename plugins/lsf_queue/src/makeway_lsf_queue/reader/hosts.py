@@ -1,4 +1,4 @@
-"""Leave out hosts that cannot be, each with file and line, before anything is made of them (spec lsf 9.2 no. 8)."""
+"""Leave out hosts that cannot be, each with file and line, before anything is made of them (lsf 9.2 no. 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read lsf.conf with the quote-aware grammar of the lsf.* files (spec lsf 9.2, last paragraph)."""
+"""Read lsf.conf with the quote-aware grammar of the lsf.* files (lsf 9.2, last paragraph)."""
 
 from __future__ import annotations
 

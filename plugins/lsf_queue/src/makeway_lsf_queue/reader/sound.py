@@ -1,4 +1,4 @@
-"""Leave out values that the daemons ignore with a message, so that defaults apply (spec lsf 9.2 no. 8 and 9)."""
+"""Leave out values that the daemons ignore with a message, so that defaults apply (lsf 9.2 no. 8 and 9)."""
 
 from __future__ import annotations
 

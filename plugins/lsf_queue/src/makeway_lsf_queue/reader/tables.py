@@ -1,4 +1,4 @@
-"""Read each file into plain tables of LSF's own keywords (spec lsf 9.1, 9.2 no. 6 to 8)."""
+"""Read each file into plain tables of LSF's own keywords (lsf 9.1, 9.2 no. 6 to 8)."""
 
 from __future__ import annotations
 

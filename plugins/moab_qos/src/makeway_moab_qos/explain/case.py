@@ -1,4 +1,4 @@
-"""Hold what the check list looks at, and its questions (spec moab 12.1)."""
+"""Hold what the check list looks at, and its questions (moab 12.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer the questions of the check list that are about jobs: preemptor and victims (spec moab 12.1)."""
+"""Answer the questions of the check list that are about jobs: preemptor and victims (moab 12.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer the questions of the check list that are about the configuration (spec moab 12.1)."""
+"""Answer the questions of the check list that are about the configuration (moab 12.1)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def k10(case: Case) -> Iterator[Check]:
     """Answer K10."""
     policy, setting = case.settings.backfill_policy, path("backfill_policy")
     if case.settings.maui and policy == "PREEMPT":
-        yield check("K10", FAIL, "PREEMPT: Maui then preempts nobody (Q4)", setting)
+        yield check("K10", FAIL, "PREEMPT: Maui then preempts nobody", setting)
     elif policy in ("FIRSTFIT", "PREEMPT"):
         yield check("K10", PASS, policy, setting)
     else:

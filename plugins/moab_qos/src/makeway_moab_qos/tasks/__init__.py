@@ -1,4 +1,4 @@
-"""Place tasks on nodes that jobs share, as Moab and Maui do (``moab/tasks``; spec moab 1 and 10).
+"""Place tasks on nodes that jobs share, as Moab and Maui do (``moab/tasks``; moab 1 and 10).
 
 A job is so many tasks of so many processors; a task sits whole on one node, and nodes are filled in the
 order of NODEALLOCATIONPOLICY. Jobs share nodes unless NODEACCESSPOLICY says otherwise, but never a core.

@@ -1,4 +1,4 @@
-"""Keep processors for jobs that wait in front (spec moab 7.2).
+"""Keep processors for jobs that wait in front (moab 7.2).
 
 The first jobs of the queue that could not start hold reservations: from the instant at which enough
 processors will be free, on the nodes where they will be. A job behind may use these processors only if it

@@ -1,4 +1,4 @@
-"""Say what a suspended job goes on holding (spec moab 5.1, 7.4, 17).
+"""Say what a suspended job goes on holding (moab 5.1, 7.4, 17).
 
 By default its memory, not its processors; Maui's books give the memory away too. SUSPENDRESOURCES lists what
 stays dedicated, for one partition or for all: NODE and PROC keep the processors, MEM the memory. SWAP and DISK

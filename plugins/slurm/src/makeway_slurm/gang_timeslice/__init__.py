@@ -3,7 +3,7 @@
 Every partition has a queue of its started jobs and an *active row*: the jobs that may run now, beginning with
 the *shadows* of running jobs of higher tiers. A job that does not fit into the row is suspended; when something
 ends, others are let in at once as *fillers*; at every tick the active jobs go to the end of the queue and the row
-is built anew. Spec slurm-gang-and-select 1 to 3; the methods below carry its names.
+is built anew. slurm-gang-and-select 1 to 3; the methods below carry its names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compare what jobs hold: the active row at the granularity of nodes, cores, sockets or CPUs.
 
-Spec slurm-gang-and-select 1.2 and 1.3.
+slurm-gang-and-select 1.2 and 1.3.
 """
 
 from __future__ import annotations

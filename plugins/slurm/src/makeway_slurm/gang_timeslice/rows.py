@@ -1,4 +1,4 @@
-"""Keep queue, shadows and active row of one partition (spec slurm-gang-and-select 1)."""
+"""Keep queue, shadows and active row of one partition (slurm-gang-and-select 1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Turn the options of one ``sbatch`` call into the request that Slurm makes of them.
 
-Spec slurm-gang-and-select 4.1.1. argparse reads the words: long options, unique beginnings of
+slurm-gang-and-select 4.1.1. argparse reads the words: long options, unique beginnings of
 them, and short ones with the value attached. Options that do not matter to a scheduler
 (``--output``) are accepted and dropped; those that do but are not modelled (``--prefer``) are
 refused by name.
