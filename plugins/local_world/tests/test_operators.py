@@ -190,3 +190,71 @@ def test_users_ask_for_the_daemon_of_the_machine(tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(client, "SYSTEM_STATE", there)
         monkeypatch.setattr(client, "SYSTEM_SOCKET", tmp_path / "not-there" / "socket")
         assert says in str(client.absent(tmp_path / "socket", None))
+
+
+def test_an_operator_starts_a_job_before_its_turn(up: Site) -> None:
+    """If it fits; not what is held, waits for others, runs already, or finds no room (Moab: mjobctl -x)."""
+    holder = up.submit("-n", "1", "-t", "10:00", "--", "sleep", "60")
+    up.until(lambda: up.state_of(holder) == "RUNNING")
+    first = up.submit("-n", "2", "-t", "10:00", "--", "sleep", "60")
+    later = up.submit("-n", "1", "-t", "60:00", "--", "sleep", "60")
+    held = up.submit("--hold", "--", "sleep", "60")
+    after = up.submit("--dependency", f"afterany:{holder}", "--", "sleep", "60")
+    time.sleep(0.5)
+    assert up.state_of(later) == "PENDING"  # it would delay the first
+    for job, why in (
+        (first, "there is no room: "),
+        (held, "it is held; release it first"),
+        (after, "it waits for others: "),
+        (holder, "the job is running, not pending"),
+    ):
+        result = up.run("start", job)
+        assert result.exit_code != 0
+        assert result.stderr.startswith(f"makeway: job {job}: {why}"), result.stderr
+    up.ok("start", later, "--ignore", "limits", "--ignore", "reservations")
+    up.until(lambda: up.state_of(later) == "RUNNING")
+    assert up.state_of(first) == "PENDING"
+
+
+@as_root
+def test_only_operators_start_jobs(system: Site) -> None:
+    """An owner may not, not even its own (Moab: administrators may execute any queued job)."""
+    body = {"command": ["sleep", "60"], "cwd": "/", "output": "/dev/null"}
+    holder = system.ask(ANN, "post", "/v1/jobs", body | {"tasks": 2})["id"]
+    system.until(lambda: system.state_of(holder) == "RUNNING")
+    job = system.ask(ANN, "post", "/v1/jobs", body)["id"]
+    answer = system.ask(ANN, "post", "/v1/commands", {"verb": "start", "jobs": [job]})
+    assert answer["refused"] == {job: "only operators may start a job"}
+    assert (
+        system.ask(0, "post", "/v1/commands", {"verb": "start", "jobs": [job]})["refused"]
+        != answer["refused"]
+    )
+
+
+def test_a_checkpoint_on_demand(up: Site) -> None:
+    """The job's own command runs, then it waits, and goes on with what it saved; without a command it runs on."""
+    plain = up.submit("-n", "1", "--", "sleep", "60")
+    saving = up.submit(
+        "-n",
+        "1",
+        "--checkpoint-command",
+        "echo saved > saved",
+        "--",
+        "sh",
+        "-c",
+        "echo $MAKEWAY_BEGUN_WITH; sleep 60",
+    )
+    up.until(lambda: {up.state_of(plain), up.state_of(saving)} == {"RUNNING"})
+    result = up.run("checkpoint", plain)
+    assert result.exit_code != 0
+    assert result.stderr.startswith(f"makeway: job {plain}: it has no checkpoint command")
+    time.sleep(1.2)
+    up.ok("checkpoint", saving)
+    up.until(
+        lambda: up.jobs()[saving]["requeues"] == 1 and up.state_of(saving) == "RUNNING", "a second start"
+    )
+    assert (up.directory / "saved").read_text() == "saved\n"
+    up.until(lambda: len(up.ok("logs", saving).split()) == 2, "its second word")
+    before, since = map(float, up.ok("logs", saving).split())
+    assert before == 0 < since
+    assert up.state_of(plain) == "RUNNING"

@@ -37,9 +37,9 @@ MOST_CONDITIONS = 100_000
 RESOURCES = ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
 """Resource limits that are handed over, as sbatch does."""
 CONDITIONS = ("after", "afterany", "afterok", "afternotok")
-KEY, AFTER, HOLD = "key", "after", "hold"
+KEY, AFTER, HOLD, SAVES = "key", "after", "hold", "saves"
 """Attributes of a job that the daemon keeps: key of the submission, conditions on others, whether it stays held once
-its conditions are met."""
+its conditions are met, whether it has a checkpoint command."""
 _JOB = re.compile(r"[0-9]{1,12}(_[0-9]{1,7})?")
 
 
@@ -221,6 +221,8 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
     attributes: dict[str, Any] = {}
     if request.key:
         attributes[KEY] = f"{who.uid}:{request.key}"
+    if request.checkpoint:
+        attributes[SAVES] = True
     if afters:
         attributes[AFTER] = [str(each) for each in afters]
         attributes[HOLD] = request.hold
@@ -330,6 +332,7 @@ __all__ = [
     "HOLD",
     "KEY",
     "MOST_TASKS",
+    "SAVES",
     "After",
     "Request",
     "Who",

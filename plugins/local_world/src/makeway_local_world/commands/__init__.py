@@ -12,7 +12,7 @@ submit       submit, and whom
 scripts      scripts with ``#SBATCH`` lines
 queue        queue
 why          why
-verbs        cancel, suspend, resume, requeue, hold, release, top, update, drain, undrain
+verbs        what changes jobs, from cancel to update; drain, undrain
 output       logs, wait
 history      history
 site         reload, doctor, web

@@ -1,4 +1,7 @@
-"""The commands that change jobs: cancel, suspend, resume, requeue, hold, release, top, update; drain and undrain."""
+"""The commands that change jobs.
+
+Cancel, suspend, resume, requeue, checkpoint, hold, release, start, top, update; drain and undrain.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,13 @@ _DONE = {
     "checkpoint": "checkpointed",
     "hold": "held",
     "release": "released",
+    "start": "started",
     "top": "put first",
     "update": "updated",
     "signal": "signalled",
 }
+_IGNORE = {"limits": "ignorepolicies", "reservations": "ignorersv"}
+"""What an operator may leave out of account at a start, in words of Moab's command."""
 
 
 def order(verb: str, jobs: Sequence[str], as_json: bool, **more: Any) -> None:
@@ -57,6 +63,10 @@ def _plain(verb: str, text: str) -> click.Command:
 suspend = _plain("suspend", "Stop jobs; they keep their place and their memory until you resume them.")
 resume = _plain("resume", "Let jobs go on that a person suspended.")
 requeue = _plain("requeue", "End jobs and let them wait again; they start from the beginning.")
+checkpoint = _plain(
+    "checkpoint",
+    "Have jobs run their checkpoint command, then end them and let them wait to go on from there.",
+)
 hold = _plain("hold", "Keep waiting jobs from starting.")
 release = _plain("release", "Let held jobs start again.")
 top = _plain("top", "Put waiting jobs before all others; plain users: before their own others.")
@@ -86,6 +96,21 @@ def cancel(
     whose = getpass.getuser() if user == "" else user
     verb, value = ("cancel", "") if signal is None else ("signal", signal)
     order(verb, jobs, as_json, user=whose, all=everything, value=value)
+
+
+@click.command()
+@options.jobs_argument()
+@click.option(
+    "--ignore",
+    "ignored",
+    type=click.Choice(tuple(_IGNORE)),
+    multiple=True,
+    help="Limits of users and QOS; what the scheduler keeps for jobs that wait.",
+)
+@options.json_option
+def start(jobs: tuple[str, ...], ignored: tuple[str, ...], as_json: bool) -> None:
+    """Start waiting jobs now, before all others, if they fit; for operators. Nobody makes way for them."""
+    order("start", jobs, as_json, value=",".join(_IGNORE[each] for each in dict.fromkeys(ignored)))
 
 
 @click.command()
@@ -132,12 +157,14 @@ def undrain(as_json: bool) -> None:
 
 __all__ = [
     "cancel",
+    "checkpoint",
     "drain",
     "hold",
     "order",
     "release",
     "requeue",
     "resume",
+    "start",
     "suspend",
     "tell",
     "top",

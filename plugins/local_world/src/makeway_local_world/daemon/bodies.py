@@ -43,7 +43,9 @@ class OrderBody:
     jobs: tuple[str, ...] = limited((), Items(10_000, Text(100)), "Ids of jobs and of arrays.")
     user: str | None = limited(None, _USER, "All jobs of this user.")
     all: bool = limited(False, None, "All jobs that the caller may change.")
-    value: str = limited("", Text(40), "With signal: its name.")
+    value: str = limited(
+        "", Text(40), "With signal: its name; with start: ignorepolicies, ignorersv, or both."
+    )
     changes: Mapping[str, str] = limited(
         dict, Table(10, Text(40), Text(1000)), "With update: nice, partition, priority, qos, time (seconds)."
     )

@@ -13,10 +13,10 @@ from makeway.model import Job, JobState, SuspendedBy
 from makeway.worlds.events import Command
 from makeway_engine.engine import Engine
 from makeway_local_world.daemon.people import Rules
-from makeway_local_world.requests import parse_signal
+from makeway_local_world.requests import SAVES, parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
-VERBS = (*PLAIN, "signal", "top", "update")
+VERBS = (*PLAIN, "signal", "start", "top", "update")
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
 UPDATES = ("nice", "partition", "priority", "qos", "time")
 
@@ -37,7 +37,7 @@ class Order:
     everything: bool = False
     """Whether all jobs are meant that the person may change."""
     value: str = ""
-    """With signal its name."""
+    """With signal its name; with start what it does not look at."""
     changes: tuple[tuple[str, str], ...] = ()
     """With update what is changed to what."""
 
@@ -145,10 +145,17 @@ class Verbs:
             by = self._displaced_by(job)
             if job.suspended_by is SuspendedBy.POLICY and not job.held:
                 return f"it makes way for job {by} and goes on by itself" if by else "it goes on by itself"
-        if order.verb == "release":
+        if order.verb in ("release", "start"):
             why = self._held_back(job.id)
             if why is not None:
                 return f"it waits for others: {why}; see makeway why {job.id}"
+        if order.verb == "start":
+            if not rules.is_operator(uid):
+                return "only operators may start a job"
+            if job.held:
+                return "it is held; release it first"
+        if order.verb == "checkpoint" and not job.spec.attributes.get(SAVES):
+            return "it has no checkpoint command; hand one in with `submit --checkpoint-command`"
         return ""
 
     def _is_ending(self, order: Order, job: Job) -> bool:
@@ -166,6 +173,8 @@ class Verbs:
             except ValueError as error:
                 return str(error)
             return [Command("signal", job.id, user, signal.name)]
+        if order.verb == "start":
+            return [Command("start", job.id, user, order.value)]
         if order.verb == "top":
             return self._top(job, user)
         return self._update(order, job, user)
