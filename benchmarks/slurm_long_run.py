@@ -49,7 +49,7 @@ TRIAL = Path(__file__).parents[1] / "examples" / "slurm-trial"
 POLICIES = {"lsf": TRIAL / "lsf.toml", "moab": TRIAL / "moab.toml"}
 JOURNAL = "journal.db"
 NEAR = 3.0
-"""Seconds by which a start may differ and still count as the same (spec 10, R3)."""
+"""Seconds by which a start may differ and still count as the same."""
 PATIENCE = 900.0
 """Seconds after the last submission within which everything has to be over."""
 

@@ -424,13 +424,13 @@ def test_not_requeueable_means_killed(column: str) -> None:
 
 
 def test_the_cluster_may_forbid_requeueing() -> None:
-    """Spec 6.6: REQUEUE with JobRequeue=0 kills; a job's own wish counts more."""
+    """slurm-preemption 6.6: REQUEUE with JobRequeue=0 kills; a job's own wish counts more."""
     run = replay_table(ONE_EACH, config=REQUEUE | {"requeue": False})
     assert run.state("low") is JobState.PREEMPTED
 
 
 def test_more_requeues_than_allowed_hold_the_job() -> None:
-    """Spec 4.3: beyond MaxBatchRequeue it is held with reason JobHoldMaxRequeue."""
+    """slurm-preemption 4.3: beyond MaxBatchRequeue it is held with reason JobHoldMaxRequeue."""
     run = replay_table(
         """
         job   partition  submit  nodes  run_time

@@ -244,6 +244,6 @@ def test_paths_longer_than_a_socket_may_have_are_reached(tmp_path: Path) -> None
     ],
 )
 def test_where_a_daemon_lives(environ: dict[str, str], state: str, socket_path: str) -> None:
-    """local-world 6.1."""
+    """6.1."""
     places = Places.find(environ=environ)
     assert (str(places.state), str(places.socket)) == (state, socket_path)

@@ -11,7 +11,7 @@ from makeway_lsf_queue.reader import keywords
 
 PAGE = (Path(__file__).parents[3] / "docs" / "coming-from-lsf.md").read_text()
 NAMED = {word for span in re.findall(r"`([^`]+)`", PAGE) for word in re.findall(r"[A-Z][A-Z0-9_/]+", span)}
-# Spec 9.3, the files' parameters that matter for preemption.
+# lsf 9.3, the files' parameters that matter for preemption.
 SPEC = (
     *("PRIORITY PREEMPTION JOB_CONTROLS TERMINATE_WHEN BACKFILL INTERRUPTIBLE_BACKFILL SLOT_RESERVE").split(),
     *(

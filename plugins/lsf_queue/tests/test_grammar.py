@@ -1,4 +1,4 @@
-"""Read LSF's files: scenarios S54 to S58 of the spec, section 11, and the rules of 9.2."""
+"""Read LSF's files: scenarios S54 to S58, and the rules of 9.2."""
 
 from __future__ import annotations
 

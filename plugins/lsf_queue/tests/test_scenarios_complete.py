@@ -1,4 +1,4 @@
-"""Every numbered scenario of the spec, section 11, has a test: its number stands in the test's name or id."""
+"""Every numbered scenario, has a test: its number stands in the test's name or id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios S37 to S53 of the spec, section 11: limits, actions, going on, resources."""
+"""Scenarios S37 to S53: limits, actions, going on, resources."""
 
 from __future__ import annotations
 

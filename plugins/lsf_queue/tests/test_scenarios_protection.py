@@ -1,4 +1,4 @@
-"""Scenarios S18 to S36 of the spec, section 11: parallel victims, protections, backfill."""
+"""Scenarios S18 to S36: parallel victims, protections, backfill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios S01 to S17 of the spec, section 11: who preempts whom, and in which order."""
+"""Scenarios S01 to S17: who preempts whom, and in which order."""
 
 from __future__ import annotations
 

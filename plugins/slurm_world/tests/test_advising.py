@@ -125,7 +125,7 @@ class _Says:
 
 
 def test_the_answer_of_test_only_is_read() -> None:
-    """Texts of spec 5."""
+    """Texts of slurm-live 5."""
     says = _Says(
         "sbatch: Job 6 to start at 2026-11-20T10:00:00 using 8 processors on nodes n[1-2] in partition hi\n"
         "  Preempts: 2,3\n"

@@ -25,11 +25,11 @@ from makeway_slurm_world.driving.world import SlurmWorld
 from makeway_slurm_world.talking.runner import Answer, Hand
 from makeway_slurm_world.talking.words import Order, Question
 
-# The fake is made of what the spec says (sections 1 to 4): it starts, suspends, requeues and prints. Two jobs that run
+# The fake is made of the rules (slurm-live 1 to 4): it starts, suspends, requeues and prints. Two jobs that run
 # on one node, or a requeue of finished work, are errors of whoever drives it.
 CPUS = 4
 REQUEUE_DELAY = 121.0
-"""Seconds until a requeued job is eligible again, by default (spec 2.1)."""
+"""Seconds until a requeued job is eligible again, by default (slurm-live 2.1)."""
 
 
 class Killed(BaseException):
@@ -260,7 +260,7 @@ class FakeSlurm(Hand):
             return self._update(options.pop("JobId"), options)
         job = self._named(words[-1])
         if words[1] == "requeue":
-            assert words[2] == "Incomplete", "finished work would run again (spec 2.1)"
+            assert words[2] == "Incomplete", "finished work would run again (slurm-live 2.1)"
             return self._requeue(job)
         if words[1] == "release":
             job.priority = 100_000 - job.number
@@ -314,7 +314,7 @@ class FakeSlurm(Hand):
         if all(job.state == "COMPLETED" for job in jobs):
             return "Job/step already completing or completed"
         if binds and first.state != "PENDING":
-            return "Invalid node name specified"  # spec 1.3: it cannot be cleared while the job runs
+            return "Invalid node name specified"  # slurm-live 1.3: it cannot be cleared while the job runs
         if "ExcNodeList" in options and first.state != "PENDING":
             return "Job is no longer pending execution"
         for job in jobs:
@@ -329,7 +329,7 @@ class FakeSlurm(Hand):
         return ""
 
     def fail(self, node: str) -> None:
-        """Let a node go down: its jobs are requeued, a stopped one is held then (spec 2.2)."""
+        """Let a node go down: its jobs are requeued, a stopped one is held then (slurm-live 2.2)."""
         self.advance()
         self.down.add(node)
         for job in self.jobs.values():
@@ -342,7 +342,7 @@ class FakeSlurm(Hand):
         for part in self.parts(job):
             if part.there:
                 if part.state == "SUSPENDED":
-                    part.priority = 0  # spec 2.1: JobHeldAdmin
+                    part.priority = 0  # slurm-live 2.1: JobHeldAdmin
                 part.state, part.nodes = "PENDING", []
                 part.restarts += 1
                 part.submitted = self.clock.wall()
@@ -624,7 +624,7 @@ def test_a_start_that_was_undone_before_it_was_seen(tmp_path: Path) -> None:
 def test_slurm_gives_the_number_of_a_job_that_it_lost_to_another(
     tmp_path: Path, ran: bool, dies: bool, noticed: bool
 ) -> None:
-    """Spec 4.2: what it took right before it was killed is lost. The other job starts as it asks for itself."""
+    """slurm-live 4.2: what it took right before it was killed is lost. The other job starts as it asks for itself."""
     run = Run(tmp_path, "requeue")
     slurm = run.slurm
     slurm.down = {"n3"}

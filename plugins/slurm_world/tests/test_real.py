@@ -1,7 +1,7 @@
 """Drive a real Slurm: four emulated nodes of four CPUs, of which makeway has two.
 
 Needs Debian's slurmctld, slurmd and slurm-client, and root; set MAKEWAY_REAL_SLURM=1 to play them, as CI does.
-The numbers R1 to R13 are those of the spec, section 10.
+R1 to R13 are the numbers of its tests.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ LIMIT = 90.0
 QUIET = os.environ.get("MAKEWAY_QUIET") == "1"
 """Whether nobody else works here, so that seconds count; else only the order of things does."""
 APART = 3.0
-"""Seconds by which instants may differ from those of a replay (spec 10, R3)."""
+"""Seconds by which instants may differ from those of a replay."""
 SUSPEND_WAIT = 2.0
-"""Seconds from a suspension to a start in its place, which a replay does not know (spec 2.2)."""
+"""Seconds from a suspension to a start in its place, which a replay does not know (slurm-live 2.2)."""
 DRIVE = (sys.executable, "-m", "makeway", "slurm", "drive")
 SUSPEND = """\
 [policy]

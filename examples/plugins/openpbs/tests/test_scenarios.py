@@ -1,4 +1,4 @@
-"""The numbered scenarios of the specification, section 7, with the values that it expects.
+"""The numbered scenarios, with the values that it expects.
 
 Unless said: one vnode n1; queues workq (Priority 0) and expressq (200); jobs ask for CPUs only. Times are
 seconds. A job line is id, queue, submission, CPUs, run time.

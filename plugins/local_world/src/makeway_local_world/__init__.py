@@ -15,6 +15,6 @@ requests     what people submit
 default      the configuration of a machine that nobody has configured
 doctor       what the machine can and cannot do
 units        systemd units
-keeping      the processes that hold jobs; nothing but the standard library (spec 1-3)
+keeping      the processes that hold jobs; nothing but the standard library (local-world 1 to 3)
 ============ ========================================================================
 """

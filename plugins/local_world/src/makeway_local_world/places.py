@@ -160,7 +160,7 @@ _FOREIGN = {
 
 
 def check_file_system(directory: Path) -> None:
-    """Refuse a state directory on a network's file system (spec 1.2).
+    """Refuse a state directory on a network's file system (local-world 1.2).
 
     :raises PlaceError: it lies on nfs, cifs, fuse, afs or 9p.
     """

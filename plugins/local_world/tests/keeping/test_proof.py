@@ -1,4 +1,4 @@
-"""Nothing is lost, and nothing is started twice, however often daemons, keepers and nurseries are killed (spec 1.2)."""
+"""Nothing is lost, and nothing is started twice, however often daemons, keepers and nurseries are killed (1.2)."""
 
 from __future__ import annotations
 

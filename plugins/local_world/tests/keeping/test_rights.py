@@ -1,4 +1,4 @@
-"""A job has its user's rights and nothing of the daemon's, and no path of a user's is touched before (spec 5)."""
+"""A job has its user's rights and nothing of the daemon's, and no path of a user's is touched before (section 5)."""
 
 from __future__ import annotations
 

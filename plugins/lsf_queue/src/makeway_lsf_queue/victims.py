@@ -58,7 +58,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     survey = survey_of(site, view)
     protected: dict[str, str] = {}
     guard = Guard(site, preemptor, view, now)
-    # Jobs elsewhere are of use only where a limit or a resource binds (9.3 HOSTS, 11 S38).
+    # Jobs elsewhere are of use only where a limit or a resource binds (9.3 HOSTS).
     anywhere = bool(limits_of(site) or site.settings.resources)
     hosts = -1 if anywhere else jobs.hosts_of(preemptor)
     running = _running(survey, targets, hosts, guard, protected)

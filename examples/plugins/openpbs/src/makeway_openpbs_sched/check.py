@@ -1,4 +1,4 @@
-"""Find what OpenPBS would refuse, or does unexpectedly (sections 1, 2.2 and 7)."""
+"""Find what OpenPBS would refuse, or does unexpectedly (sections 1 and 2.2)."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ class Version(enum.Enum):
     """Whose rules count."""
 
     V19_1 = "19.1"
-    """14.1 to 19.1: no letter D, no rule against escalation."""
+    """OpenPBS 14.1 to 19.1: no letter D, no rule against escalation."""
     V20_0 = "20.0"
     """Starving jobs, preempt_sort may be unset."""
     V22_05 = "22.05"
-    """22.05 and later."""
+    """OpenPBS 22.05 and later."""
 
 
 class Gate(enum.Enum):

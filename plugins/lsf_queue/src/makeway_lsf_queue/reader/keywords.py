@@ -182,4 +182,4 @@ BELONGS = {
     "MAX_JOBS": ("lsb.users",),
     "MXJ": ("lsb.hosts",),
 }
-"""Keyword that bears on preemption -> the files that may hold it (spec 4.1, 9.3)."""
+"""Keyword that bears on preemption -> the files that may hold it (lsf 4.1, 9.3)."""

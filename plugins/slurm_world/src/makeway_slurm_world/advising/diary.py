@@ -1,4 +1,4 @@
-"""Keep a diary beside a cluster at work: what Slurm did between two looks, and what the policy said (spec 5)."""
+"""Keep a diary beside a cluster at work: what Slurm did between two looks, and what the policy said (slurm-live 5)."""
 
 from __future__ import annotations
 

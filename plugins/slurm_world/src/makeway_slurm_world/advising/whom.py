@@ -1,4 +1,4 @@
-"""Ask what one job would displace: of the policy, and of Slurm itself where that is safe (spec 5)."""
+"""Ask what one job would displace: of the policy, and of Slurm itself where that is safe (slurm-live 5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STARTS = re.compile(
 )
 _PREEMPTS = re.compile(r"Preempts: (?P<jobs>[0-9,_\[\]+-]+)")
 _CRASHES = ("24.11.0", "24.11.1")
-"""Releases whose controller may crash when a job that can preempt is tested (spec 5)."""
+"""Releases whose controller may crash when a job that can preempt is tested (slurm-live 5)."""
 
 
 @attrs.frozen(kw_only=True)

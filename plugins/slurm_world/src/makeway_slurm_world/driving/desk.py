@@ -247,7 +247,7 @@ class Desk:
         return [name for name in task.nodes if out_of_service(self._eyes.nodes.get(name, "DOWN"))]
 
     def _too_soon(self, task: Task, now: Seconds) -> bool:
-        """Whether its credential on a node that it has left is still being revoked (spec 2.1)."""
+        """Whether its credential on a node that it has left is still being revoked (slurm-live 2.1)."""
         nodes, at = self.left.get(task.action.job.id, (frozenset(), 0.0))
         return bool(nodes & set(task.nodes)) and now < at + self._settings.restart_margin
 
@@ -298,7 +298,7 @@ class Desk:
     def give_back(
         self, task: Task, job: LiveJob, now: Seconds, why: str, nodes: Sequence[str] = ()
     ) -> Iterator[Event]:
-        """Take a start back: a job that still names its nodes would start when they come back (spec 1.3).
+        """Take a start back: a job that still names its nodes would start when they come back (slurm-live 1.3).
 
         :param nodes: those to blame.
         """
@@ -396,7 +396,7 @@ class Desk:
             self.resumed(task, now)
             yield Performed(task.action.serial)
         elif in_use(job, self._eyes):
-            return  # Slurm would let both run on the same CPUs (spec 2.2)
+            return  # Slurm would let both run on the same CPUs (slurm-live 2.2)
         elif self._is_asked(task, job):
             task.phase, task.since = "asked", now
         else:
@@ -422,7 +422,7 @@ class Desk:
         if job.id in self._notebook.pages.suspended and job.priority == 0:
             self._notebook.hold(
                 job.id
-            )  # its node went down while it was stopped: Slurm holds it then (spec 2.2)
+            )  # its node went down while it was stopped: Slurm holds it then (slurm-live 2.2)
         self._notebook.resumed(job.id)
         request = self._notebook.pages.requests.get(job.id)
         if request is not None and self._tell(restore(job, request), job.id).good:

@@ -1,4 +1,4 @@
-"""See what Slurm shows, as cheaply as possible (spec 3).
+"""See what Slurm shows, as cheaply as possible (slurm-live 3).
 
 A narrow ``squeue`` each time says what changed; only that is asked for in detail. Now and then, and after any outage,
 everything is read again.

@@ -1,4 +1,4 @@
-"""Give everything back as it was (spec 4.3); each step can be repeated.
+"""Give everything back as it was (slurm-live 4.3); each step can be repeated.
 
 It needs the notebook and Slurm, and no engine. While a suspended job is left, the lease stays on its nodes: without
 it, Slurm would start others over it.

@@ -1,4 +1,4 @@
-"""The reservation that keeps everybody else from starting on makeway's nodes (spec 1.2).
+"""The reservation that keeps everybody else from starting on makeway's nodes (slurm-live 1.2).
 
 It is taken for a minute and renewed after a third of that. If nobody renews it any more, it ends by itself, and Slurm
 schedules the nodes again.

@@ -1,4 +1,4 @@
-"""Write down what must outlive a crash, before it is done (spec 4.2).
+"""Write down what must outlive a crash, before it is done (slurm-live 4.2).
 
 Everything else is read from Slurm. The file is replaced as a whole and synced, so that it is either the old or the
 new one; the hand-back needs nothing but this file and Slurm.

@@ -1,4 +1,4 @@
-"""Be told that something happened: a site's hook script touches a file (spec 3).
+"""Be told that something happened: a site's hook script touches a file (slurm-live 3).
 
 PrologSlurmctld, EpilogSlurmctld and job_submit/lua can do so. It is a hint to look now, and never the source of truth:
 whoever misses it looks when it is time anyway.

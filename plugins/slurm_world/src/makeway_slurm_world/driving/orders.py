@@ -1,4 +1,4 @@
-"""The commands that change something, as measured (spec 1 to 4)."""
+"""The commands that change something, as measured (slurm-live 1 to 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _update(*words: str) -> Order:
 
 # --------------------------------------------------------------------------------------- lease
 def take_lease(name: str, nodes: str, seconds: float) -> Order:
-    """Keep everybody else from starting on `nodes`; everyone's jobs may be put into it (spec 1.2)."""
+    """Keep everybody else from starting on `nodes`; everyone's jobs may be put into it (slurm-live 1.2)."""
     return Order(
         (
             "scontrol",
@@ -55,7 +55,7 @@ def whole(job: str) -> str:
 
 # --------------------------------------------------------------------------------------- start
 def start(job: str, lease: str, nodes: str, count: int) -> Order:
-    """Start a job on exactly these nodes, in one call: ReqNodeList alone would be a minimum (spec 1.3)."""
+    """Start a job on exactly these nodes, in one call: ReqNodeList alone would be a minimum (slurm-live 1.3)."""
     return _update(
         f"JobId={job}",
         f"ReservationName={lease}",
@@ -105,12 +105,12 @@ def start_bound(job: str, lease: str) -> Order:
 # ------------------------------------------------------------------------------------ displace
 # Slurm displaces a heterogeneous job as a whole, and takes the leader's name alone for that.
 def requeue(job: str) -> Order:
-    """Let a job wait again; without Incomplete, finished work would run again (spec 2.1)."""
+    """Let a job wait again; without Incomplete, finished work would run again (slurm-live 2.1)."""
     return Order(("scontrol", "requeue", "Incomplete", whole(job)))
 
 
 def suspend(job: str) -> Order:
-    """Stop a job; it keeps memory, licences and counted resources (spec 2.2)."""
+    """Stop a job; it keeps memory, licences and counted resources (slurm-live 2.2)."""
     return Order(("scontrol", "suspend", whole(job)))
 
 
@@ -130,7 +130,7 @@ def cancel(job: str) -> Order:
 
 
 def signal(job: str, name: str, *, steps_only: bool) -> Order:
-    """Send a signal; without -b the batch script does not get it (spec 2.3)."""
+    """Send a signal; without -b the batch script does not get it (slurm-live 2.3)."""
     return Order(("scancel", *(() if steps_only else ("-b",)), "-s", name, job))
 
 

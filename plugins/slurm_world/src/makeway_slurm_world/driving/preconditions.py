@@ -1,4 +1,4 @@
-"""What a site must be like before anything is done: each refusal says what to change (spec 7 and 9)."""
+"""What a site must be like before anything is done: each refusal says what to change (slurm-live 7 and 9)."""
 
 from __future__ import annotations
 

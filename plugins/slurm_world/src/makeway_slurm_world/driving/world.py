@@ -209,7 +209,7 @@ class SlurmWorld:
         self._poll_at = now + min(self._settings.poll, self._settings.lease / 3)  # a look renews the lease
         if self._eyes.blind:
             self._lease.renew_at = (
-                now  # an outage may have cost the lease: answers are not durable (spec 4.2)
+                now  # an outage may have cost the lease: answers are not durable (slurm-live 4.2)
             )
         try:
             wrong = self._lease.renew(now)
@@ -311,7 +311,7 @@ class SlurmWorld:
                 yield Noticed(part.id, JobState.PENDING, 0, _BY)
 
     def _throw_out(self, job: LiveJob) -> None:
-        """A user put his job into the lease (spec 1.2): take it out again."""
+        """A user put his job into the lease (slurm-live 1.2): take it out again."""
         if job.id not in self.notebook.pages.starts:
             _log.warning("job %s names the reservation of makeway; it is taken out", job.id)
         self._desk.leave_lease(job.id)

@@ -1,4 +1,4 @@
-"""Turn a job as Slurm shows it into what makeway knows of a job: its request, its state, what it holds (spec 3)."""
+"""Turn a job as Slurm shows it into what makeway knows of a job: its request, its state, what it holds (section 3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIVE = {
     "STOPPED": JobState.RUNNING,
     "COMPLETING": JobState.COMPLETING,
 }
-"""States of jobs that have not ended; a job that was stopped by a signal holds its CPUs as one that runs (spec 2.2)."""
+"""States of jobs that have not ended; a job that was stopped by a signal holds its CPUs as one that runs (2.2)."""
 _MOST_TASKS = 100_000
 _DEPENDENCY = re.compile(r"(afterany|afterok):([0-9_*:+]+)(?:\([a-z_]*\))?", re.IGNORECASE)
 _GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?)(?:[:=]([0-9]+)([KMG]?))?")
@@ -78,7 +78,7 @@ class LiveJob:
 
     @property
     def run(self) -> tuple[int, Seconds | None]:
-        """What tells one run of it from another (spec 3)."""
+        """What tells one run of it from another (slurm-live 3)."""
         return self.restarts, self.started_at
 
 

@@ -1,4 +1,4 @@
-"""Say what looking costs the controller, and how often a site lets its users ask (spec 3 and 6).
+"""Say what looking costs the controller, and how often a site lets its users ask (slurm-live 3 and 6).
 
 Slurm 23.02 and later may limit each user by a bucket of tokens (``SlurmctldParameters=rl_enable``): it holds
 `rl_bucket_size` of them, each call takes one, and `rl_refill_rate` come back every `rl_refill_period` seconds.

@@ -82,19 +82,19 @@ def show(what: str, *name: str) -> Question:
 
 
 def show_jobs(job: str = "") -> Question:
-    """Ask for all jobs, or one, with the CPUs that they hold on each node (spec 3)."""
+    """Ask for all jobs, or one, with the CPUs that they hold on each node (slurm-live 3)."""
     return Question(("scontrol", "-a", "-d", "-o", "show", "job", *([job] if job else [])))
 
 
 QUEUE = Question(("squeue", "-h", "-a", "-o", "%A|%T|%r|%N|%S|%i"))
-"""The narrow look that can be had every second: number, state, reason, nodes, start, id as people see it (spec 3)."""
+"""The narrow look that can be had every second: number, state, reason, nodes, start, shown id (section 3)."""
 STATISTICS = Question(("sdiag",))
 QOS = Question(("sacctmgr", "-P", "show", "qos"))
 ASSOCIATIONS = Question(("sacctmgr", "-P", "show", "assoc", "tree"))
 
 
 def would_start(arguments: Words) -> Question:
-    """Ask Slurm itself when a job would start, and whom it would displace (spec 5)."""
+    """Ask Slurm itself when a job would start, and whom it would displace (slurm-live 5)."""
     return Question(("sbatch", "--test-only", *arguments))
 
 

@@ -194,7 +194,8 @@ class _Reasons:
     def look(self, engine: Engine) -> None:
         now = engine.ledger.now
         pending = engine.ledger.pending
-        # All tasks of an array that have not started share one record, and so the reason of the first (spec 8 no. 3).
+        # All tasks of an array that have not started share one record,
+        # and so the reason of the first (slurm-priority-and-limits 8 no. 3).
         of_array: dict[str | None, str] = {}
         for job in pending:
             if not job.starts and job.reason != WAITS:
