@@ -1,7 +1,7 @@
 """Settings of all tests: Hypothesis never fails a test for being slow, as machines are shared and noisy.
 
 A test looks at the installed distributions once, as a command does: a look takes 10 ms where a hundred are installed,
-and the suite makes ten thousands of them.
+and the suite makes ten thousands of them. What takes many minutes runs only where ``-m`` asks for it.
 """
 
 import contextlib
@@ -19,6 +19,19 @@ if not os.environ.get(
 ):  # there Hypothesis takes its own profile, which is patient too and draws the same cases
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
+
+
+LONG = ("nightly", "fuzz_slurm")
+"""Markers of tests that are left out unless ``-m`` names them."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the long tests that were not asked for."""
+    left_out = [name for name in LONG if name not in config.getoption("markexpr")]
+    for item in items:
+        for name in left_out:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=f"only with -m {name}"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -214,8 +214,6 @@ def test_recovery_from_the_journal(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", NAMES)
-def test_many_crashing_runs(name: str, request: pytest.FixtureRequest) -> None:
+def test_many_crashing_runs(name: str) -> None:
     """The same, for longer."""
-    if "nightly" not in request.config.getoption("markexpr"):
-        pytest.skip("-m nightly runs 10,000")
     run_all(name, math.ceil(NIGHTLY / len(NAMES)))

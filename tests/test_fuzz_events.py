@@ -191,8 +191,6 @@ def test_random_events_never_break_the_books(block: int) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_many_random_events_never_break_the_books(block: int, request: pytest.FixtureRequest) -> None:
+def test_many_random_events_never_break_the_books(block: int) -> None:
     """The same, for longer."""
-    if "nightly" not in request.config.getoption("markexpr"):
-        pytest.skip("-m nightly runs 100,000 sequences")
     run_all(block * NIGHTLY // BLOCKS, (block + 1) * NIGHTLY // BLOCKS)

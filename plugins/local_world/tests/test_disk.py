@@ -22,10 +22,8 @@ Site = Any
 
 
 @pytest.fixture
-def full(site: Site, request: pytest.FixtureRequest) -> Iterator[Site]:
+def full(site: Site) -> Iterator[Site]:
     """Return a site whose state is on a small disk of its own."""
-    if "nightly" not in request.config.getoption("markexpr"):
-        pytest.skip("-m nightly fills a disk")
     if os.geteuid() or shutil.which("mount") is None:
         pytest.skip("only root can mount")
     small = site.directory / "d"

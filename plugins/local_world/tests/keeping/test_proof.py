@@ -56,8 +56,6 @@ def test_kills(user: str, kills: int) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(1, 11))
 @pytest.mark.parametrize("user", USERS)
-def test_a_thousand_kills(request: pytest.FixtureRequest, user: str, seed: int) -> None:
+def test_a_thousand_kills(user: str, seed: int) -> None:
     """A hundred for each seed."""
-    if "nightly" not in request.config.getoption("markexpr"):
-        pytest.skip("-m nightly kills 1,000 times")
     check(prove(100, seed, user, 1500.0), 100)

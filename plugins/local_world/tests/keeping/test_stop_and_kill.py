@@ -483,8 +483,6 @@ def test_a_removed_cgroup_is_no_trouble(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["walk", "freezer"])
 def test_fifty_stops(request: pytest.FixtureRequest, house: Any, short: Path, name: str, how: str) -> None:
     """All of them stop everything, most in less than 20 ms; the 95th percentile is printed, for idle machines."""
-    if "nightly" not in request.config.getoption("markexpr"):
-        pytest.skip("-m nightly stops each tree 50 times")
     path = None
     if how == "freezer":
         path = str(request.getfixturevalue("cgroups").path_of("job", 1))
