@@ -310,6 +310,11 @@ class Common:
         return any(other.priority_tier > table.priority_tier for other in self.config.partition)
 
 
+def has_tiers(config: Config) -> bool:
+    """Whether the configuration says itself which partitions come before others."""
+    return len({table.priority_tier for table in config.partition}) > 1
+
+
 Translated = tuple["Config", Sequence[Term]]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from makeway import bitmap
-from makeway.foreign import Common, Term, Translated, Translator, Way
+from makeway.foreign import Common, Term, Translated, Translator, Way, has_tiers
 from makeway.model import Cluster
 from makeway_kueue_cohort.requests import TIER
 from makeway_kueue_cohort.settings import NAME
@@ -101,11 +101,11 @@ def out_of(config: Config) -> Translated:
         for queue in queues.values()
         if queue.get("cohort") is not None and not _has_quota(queue)
     }
-    terms, tables = [], []
+    said, terms, tables = has_tiers(config), [], []
     for table in config.partition:
         queue = queues.get(local.get(table.name, table.name), {})
         reclaims = queue.get("reclaim", "Never") != "Never" and queue.get("cohort") in bare
-        if _has_quota(queue) and reclaims and table.priority_tier == 1:
+        if _has_quota(queue) and reclaims and not said:
             table = attrs.evolve(table, priority_tier=2)
             why = "other queues of the cohort have no quota"
             terms.append(Term(f"{table.name}: quota of its own, reclaimWithinCohort", "tier 2", why))

@@ -76,11 +76,16 @@ def _of_times(table: PartitionTable, common: Common, said: dict[str, str]) -> li
 
 
 def out_of(config: Config) -> Translated:
-    """Say by mode of preemption how jobs of each queue make way; tiers are there, as PRIORITY."""
+    """Say by mode of preemption how jobs of each queue make way; tiers are there, as PRIORITY.
+
+    A queue that does not say how takes preempt_mode, and where that is off, LSF suspends.
+    """
     terms = [Term("PRIORITY of queues", "tiers of partitions")]
+    suspends = all(mode.lower() == "off" for mode in config.policy.preempt_mode)
     tables = []
     for table in config.partition:
-        mode = _mode(table.attributes)
+        says = suspends or {"JOB_CONTROLS", "TERMINATE_WHEN"} & set(table.attributes)
+        mode = _mode(table.attributes) if says else ""
         if mode and table.preempt_mode is None:
             table = attrs.evolve(table, preempt_mode=(mode,))
             terms.append(Term(f"queue {table.name}: how jobs make way", f"preempt_mode {mode}"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.foreign import HOW, Common, Term, Translated, Translator, Way, has_tiers
 from makeway.model import Cluster
 from makeway.settings import structure
 from makeway_moab_qos.actions import by_flags
@@ -31,7 +31,7 @@ def into(common: Common) -> Translated:
         "weights": {"klass": _CLASS_WEIGHT},
         "choices": {"derive_flags": common.by_qos},
     }
-    if len({table.priority_tier for table in config.partition}) > 1:
+    if has_tiers(config):
         terms.append(Term("tiers come before all else", f"CLASSWEIGHT {_CLASS_WEIGHT}"))
     classes = {}
     for table in config.partition:
@@ -104,10 +104,10 @@ def out_of(config: Config) -> Translated:
                 Term(f"QOSCFG[{qos.name}] QFLAGS=PREEMPTOR", f"QOS {qos.name} preempts {', '.join(lower)}")
             )
         tables.append(qos)
-    partitions = []
+    said, partitions = has_tiers(config), []
     for table in config.partition:
         flags = settings.get("klass", {}).get(table.name, {}).get("jobflags", ())
-        if "PREEMPTOR" in flags and table.priority_tier == 1:
+        if "PREEMPTOR" in flags and not said:
             table = attrs.evolve(table, priority_tier=2)
             terms.append(
                 Term(f"CLASSCFG[{table.name}] JOBFLAGS=PREEMPTOR", f"partition {table.name}: tier 2")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from makeway.foreign import HOW, Common, Term, Translated, Translator, Way
+from makeway.foreign import HOW, Common, Term, Translated, Translator, Way, has_tiers
 from makeway.model import Cluster
 from makeway.settings import structure
 from makeway_openpbs_sched.settings import NAME, Settings
@@ -55,13 +55,13 @@ def out_of(config: Config) -> Translated:
     settings = config.policy.settings[NAME]
     priorities = {table.name: int(table.attributes.get("Priority", 0)) for table in config.partition}
     ranks = {value: rank for rank, value in enumerate(sorted(set(priorities.values())), 1)}
-    terms = [
-        Term(f"queue {name}: Priority = {value}", f"tier {ranks[value]}")
-        for name, value in priorities.items()
-    ]
-    tables = tuple(
-        attrs.evolve(table, priority_tier=ranks[priorities[table.name]]) for table in config.partition
-    )
+    terms, tables = [], config.partition
+    if not has_tiers(config):
+        tables = tuple(attrs.evolve(table, priority_tier=ranks[priorities[table.name]]) for table in tables)
+        terms += [
+            Term(f"queue {name}: Priority = {value}", f"tier {ranks[value]}")
+            for name, value in priorities.items()
+        ]
     letters = {letter: mode for mode, letter in _LETTERS.items()}
     order = str(settings.get("preempt_order", "SCR"))
     mode = letters.get(order[:1], "requeue")
