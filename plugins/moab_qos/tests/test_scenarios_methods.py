@@ -102,8 +102,8 @@ MEMORY = ("L(low,4p,mem=6144)", "H(high,4p,mem=4096)")
 
 
 def test_32_suspension_frees_no_memory(play: Any) -> None:
-    """Nobody is preempted: H would not fit beside L's memory."""
-    run = play(*MEMORY, SUSPENDABLE, nodes="n1=4//8192")
+    """Without the option nobody is preempted: H would not fit beside L's memory."""
+    run = play(*MEMORY, SUSPENDABLE, nodes="n1=4//8192", settings={"escalate_for_resources": False})
     assert run.victims == []
     check = run.code("H", "K22")
     assert check.verdict == "fail"
@@ -111,8 +111,8 @@ def test_32_suspension_frees_no_memory(play: Any) -> None:
 
 
 def test_32_escalate_for_resources(play: Any) -> None:
-    """With the option L is requeued instead."""
-    run = play(*MEMORY, SUSPENDABLE, nodes="n1=4//8192", settings={"escalate_for_resources": True})
+    """L is requeued instead: suspension escalates "if necessary to preempt and free up resources"."""
+    run = play(*MEMORY, SUSPENDABLE, nodes="n1=4//8192")
     assert run.victims == [("L", "requeue")]
     assert run.started("H") == 0
 
