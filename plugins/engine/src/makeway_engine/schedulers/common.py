@@ -132,9 +132,10 @@ class Attempts:
         return job.partition is not partition or self.placer.prober.limit(question) is not None
 
     def turn(self, job: Job) -> bool:
-        """Let the arbiter act for a suspended job; say whether it goes on."""
+        """Let the arbiter act for a suspended job, unless its nodes are kept for another; say whether it goes on."""
         # Without turns it was started, and stopped, at another of its entries in this very pass.
-        if self.turns and job.state is _SUSPENDED and self.ledger.is_active(job):
+        kept = self.placer.kept.from_others(job) & job.nodes
+        if self.turns and job.state is _SUSPENDED and self.ledger.is_active(job) and not kept:
             self._transitions.turn(job)
         return job.state is JobState.RUNNING
 
