@@ -478,7 +478,7 @@ def test_keys_without_effect_are_named(run: Run, with_jobs: Path) -> None:
         f"warning: {with_jobs}: {key}: 9 s between SIGTSTP and SIGSTOP change nothing in a replay" in done.err
     )
     for clockwork in ("slurm", "ideal"):
-        assert run("replay", with_jobs, "--set", f"scheduler.clockwork={clockwork}").err == ""
+        assert key not in run("replay", with_jobs, "--set", f"scheduler.clockwork={clockwork}").err
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import FAILED, UNUSABLE
 from makeway_app.cli.inputs import Loaded, check_plugins, open_jobs, with_actions
 from makeway_app.cli.loose import load_files
+from makeway_app.cli.nearer import overruled
 from makeway_app.cli.options import workload_options
 from makeway_app.cli.processes import cores
 from makeway_app.cli.request import in_world
@@ -128,7 +129,8 @@ def sweep(
         task=task,
         warm_up=asked.warm_up,
     )
-    note("warning", loaded.warnings)
+    vain = [told for axis in axes for told in overruled(ready[0].config, "--vary", axis.key)]
+    note("warning", [*loaded.warnings, *vain])
     with contextlib.closing(Store(folder)) as store:
         _manifest(wanted, store)
         failed = _run(wanted, store, workers or cores(), dask, again=again)

@@ -8,9 +8,14 @@ from pathlib import Path
 import attrs
 
 from makeway.config import Config, MappingRule
+from makeway.errors import ConfigError
 from makeway.model import Seconds
+from makeway.readers.mapping import check_mapping
+from makeway_app.cli.changes import change
 from makeway_app.cli.inputs import Loaded, load_config, reader_of
-from makeway_app.cli.request import changed
+from makeway_app.cli.nearer import without_effect
+from makeway_app.cli.terminal import note
+from makeway_app.replay import SIMULATED
 
 
 @attrs.frozen(kw_only=True)
@@ -47,9 +52,34 @@ class Asked:
         return load_config(path, self.release, nodes, self.accounting, warmed=bool(self.warm_up))
 
     def changed(self, config: Config, source: Path | None = None) -> Config:
-        """Return `config` with what ``--set``, ``--map`` and ``--decision-time-limit`` change.
+        """Return `config` with what ``--set``, ``--map`` (whose rules come first) and ``--decision-time-limit`` change.
+
+        Its world is the simulated one unless a change names another: the configuration of a daemon, replayed, must not
+        run the jobs of a workload once more. Changes without effect are told.
 
         :param source: the file that it comes from; None: CONFIG.
         :raises ConfigError: a change does not fit, or a rule names what does not exist.
         """
-        return changed(config, self.changes, self.maps, source or self.config, self.decision_time_limit)
+        steps = [attrs.evolve(config, world=attrs.evolve(config.world, name=SIMULATED))]
+        for text in self.changes:
+            steps.append(change(steps[-1], text))
+        config = steps[-1]
+        where = f"{source}: " if source else ""
+        for text, before, after in zip(self.changes, steps, steps[1:], strict=False):
+            vain = without_effect(before, after, "--set", text, config)
+            note("warning", [f"{where}{told}" for told in vain])
+        if self.decision_time_limit is not None:
+            policy = attrs.evolve(config.policy, decision_time_limit=self.decision_time_limit)
+            config = attrs.evolve(config, policy=policy)
+        _check_map(config, str(source or self.config))
+        typed = attrs.evolve(config.workload, map=tuple(self.maps))
+        _check_map(attrs.evolve(config, workload=typed), "--map")
+        table = attrs.evolve(typed, map=(*self.maps, *config.workload.map))
+        return attrs.evolve(config, workload=table)
+
+
+def _check_map(config: Config, source: str) -> None:
+    try:
+        check_mapping(config)
+    except ConfigError as error:
+        raise ConfigError(source, error.problems) from None

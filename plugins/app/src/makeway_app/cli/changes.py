@@ -65,8 +65,12 @@ def variant(config: Config, text: str) -> Config:
     """
     if "=" not in text:
         raise ConfigError(f"--compare {text}", [Problem("", "neither KEY=VALUE nor a file")])
-    parts = [part.strip() for part in _PARTS.findall(text) if part.strip()]
-    return change_all(config, parts, "--compare")
+    return change_all(config, parts_of(text), "--compare")
+
+
+def parts_of(text: str) -> list[str]:
+    """Return each ``KEY=VALUE`` of several with ``;`` between."""
+    return [part.strip() for part in _PARTS.findall(text) if part.strip()]
 
 
 def is_file(text: str) -> bool:

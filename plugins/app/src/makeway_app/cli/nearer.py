@@ -1,43 +1,85 @@
-"""Say where a key changed from the command line is overruled by a nearer one: a partition's own value, or a QOS'."""
+"""Say where a key changed from the command line changes nothing: it was so already, or a nearer value overrules it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 from makeway.config import Config
-from makeway_app.cli.changes import is_file, split
+from makeway_app.cli.changes import parts_of, split
 
-_NEARER = {
-    "policy.preempt_mode": ("partition", "preempt_mode"),
-    "policy.preemption.exempt_time": ("qos", "exempt_time"),
-    "policy.select_parameters": ("partition", "select_parameters"),
-    **{f"cluster.{name}": ("partition", name) for name in ("def_mem_per_cpu", "def_mem_per_node")},
-    **{f"cluster.{name}": ("partition", name) for name in ("max_mem_per_cpu", "max_mem_per_node")},
+_MEMORY = {
+    f"cluster.{which}_mem_per_{unit}": (f"{which}_mem_per_cpu", f"{which}_mem_per_node")
+    for which in ("def", "max")
+    for unit in ("cpu", "node")
 }
-"""Key of the cluster -> tables with a key of their own that wins, and its name."""
+_WITH_A_MODE = {"preempt/partition_prio": "partition", "preempt/qos": "qos"}
+"""Policy -> tables whose own mode it takes before the cluster's."""
 
 
-def overruled(config: Config, option: str, text: str) -> Iterator[str]:
-    """Yield a sentence for each key that tables with values of their own leave without effect there.
+def without_effect(
+    before: Config, after: Config, option: str, text: str, whole: Config | None = None
+) -> Iterator[str]:
+    """Yield a sentence for what was typed and changes nothing, or nothing in some partitions or QOS.
 
-    :param text: ``KEY=VALUE``, several with ``;`` between; a file changes more than one key and is passed over.
+    :param before: the configuration without it.
+    :param after: the configuration with it.
+    :param text: ``KEY=VALUE``, several with ``;`` between.
+    :param whole: the configuration with what was typed beside it, too; None: nothing was.
     """
-    if is_file(text):
+    if before == after:
+        yield f"{option} {text}: it changes nothing, for the configuration says the same"
         return
-    for part in text.split(";"):
-        key = split(part)[0].strip()
-        if key not in _NEARER:
-            continue
-        kind, name = _NEARER[key]
-        tables: Sequence[object] = getattr(config, kind)
-        own = [str(getattr(each, "name", "")) for each in tables if getattr(each, name)]
-        if own:
-            named = ", ".join(own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
-            all_of_them = "it changes nothing" if len(own) == len(tables) else "it changes nothing there"
-            yield (
-                f"{option} {key}: {kind} {named} {'has' if len(own) == 1 else 'have'} {name} of "
-                f"{'its' if len(own) == 1 else 'their'} own, so that {all_of_them}; try {kind}.{own[0]}.{name}=..."
-            )
+    for part in parts_of(text):
+        yield from overruled(whole or after, option, split(part)[0].strip())
 
 
-__all__ = ["overruled"]
+def overruled(config: Config, option: str, key: str) -> Iterator[str]:
+    """Yield a sentence if tables with values of their own leave `key` without effect there."""
+    kind, names = _nearer(config, key)
+    tables: tuple[Any, ...] = getattr(config, kind, ())
+    said = _value(config, key)
+    own = []
+    for table in tables:
+        for name in names:
+            value = getattr(table, name)
+            if _counts(kind, name, value) and not (key.endswith(name) and value == said):
+                own.append((table.name, name))
+                break
+    if not own:
+        return
+    named = ", ".join(name for name, _ in own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
+    (first, name), one = own[0], len(own) == 1
+    yield (
+        f"{option} {key}: {kind} {named} {'has' if one else 'have'} {name} of {'its' if one else 'their'} own, "
+        f"so that it changes nothing{'' if len(own) == len(tables) else ' there'}; try {kind}.{first}.{name}=..."
+    )
+
+
+def _nearer(config: Config, key: str) -> tuple[str, tuple[str, ...]]:
+    """Return the tables that may overrule a key, and by which keys of their own."""
+    if key in _MEMORY:
+        return "partition", _MEMORY[key]
+    if key == "policy.select_parameters":
+        return "partition", ("select_parameters",)
+    if key == "policy.preemption.exempt_time":
+        return "qos", ("exempt_time",)
+    if key == "policy.preempt_mode":
+        return _WITH_A_MODE.get(config.policy.preempt, ""), ("preempt_mode",)
+    return "", ()
+
+
+def _counts(kind: str, name: str, value: Any) -> bool:
+    """Whether a table has a value of its own: 0 is an exempt time, but no memory, and OFF is no mode of a QOS."""
+    if name == "exempt_time":
+        return value is not None
+    return bool(value) and not (kind == "qos" and tuple(value) == ("off",))
+
+
+def _value(config: Any, key: str) -> Any:
+    for name in key.split("."):
+        config = getattr(config, name, None)
+    return config
+
+
+__all__ = ["overruled", "without_effect"]

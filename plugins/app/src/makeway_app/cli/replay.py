@@ -32,7 +32,7 @@ from makeway_app.cli.inputs import Loaded, check_plugins, refusals, with_actions
 from makeway_app.cli.listing import in_short
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import Board
-from makeway_app.cli.nearer import overruled
+from makeway_app.cli.nearer import without_effect
 from makeway_app.cli.options import Duration, status_instants, status_options, workload_options
 from makeway_app.cli.outputs import STDOUT, Output, check_names
 from makeway_app.cli.processes import cores, side_by_side
@@ -213,8 +213,8 @@ def replay(
         runner=None if runner is None else registry.runner_named(runner),
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
-    asked_for = (*(("--set", text) for text in asked.changes), *(("--compare", text) for text in compared))
-    vain = (told for option, text in asked_for for told in overruled(base, option, text))
+    typed = [text for text in compared if not is_file(text)]
+    vain = (told for text in typed for told in without_effect(base, found[text].config, "--compare", text))
     note("warning", (*odd, *old, *vain))
     write = page_writer() if report_file is not None else None
     if by_job and not compared:
@@ -258,7 +258,10 @@ def replay(
         for name, (each, terms) in zip(letters(columns), spoken.values(), strict=True)
         for table in terms_table(terms, each.policy.preempt, name if len(runs) > 1 else "")
     ]
-    show([*queues, *summary(columns), *words, *_about_the_site(loaded), *seen], err=on_stderr)
+    show(
+        [*queues, *summary(columns), *words, *_about_the_sites(columns, [*found.values()]), *seen],
+        err=on_stderr,
+    )
     for failure in failures[1:]:
         click.echo(f"makeway: {failure.filename}: {failure.strerror}", err=True)
     if failures:
@@ -427,20 +430,26 @@ def _keeping(
 
 
 def _variants(base: Config, compared: Sequence[str], asked: Asked) -> Iterator[tuple[str, Loaded]]:
-    """Yield the configurations to run beside CONFIG, each with what its column is called."""
+    """Yield the configurations to run beside CONFIG, each with what its column is called.
+
+    A file without jobs of its own is compared with those of CONFIG.
+    """
     for text in compared:
         if is_file(text):
             read = asked.load(Path(text))
             config = in_world(asked.changed(read.config, read.path), base.world.name)
-            yield text, attrs.evolve(read, config=config)
+            yield text, attrs.evolve(read, config=attrs.evolve(config, job=config.job or base.job))
         else:
             yield text, Loaded(config=variant(base, text), path=asked.config)
 
 
-def _about_the_site(loaded: Loaded) -> list[Text]:
-    """Return what decides at the site and not here, for whoever reads the figures."""
-    lines = ["what decides at this site and not in a replay", *(f"  {text}" for text in loaded.matters)]
-    return [Text("\n".join(lines))] if loaded.matters else []
+def _about_the_sites(columns: Sequence[Column], read: Sequence[Loaded]) -> Iterator[Text]:
+    """Yield what decides at each site and not here, for whoever reads the figures."""
+    several = len(read) > 1
+    for name, each in zip(letters(columns), read, strict=True):
+        if each.matters:
+            head = f"{f'{name}: ' if several else ''}what decides at this site and not in a replay"
+            yield Text("\n".join([head, *(f"  {text}" for text in each.matters)]))
 
 
 def _check_commands(shown: Mapping[str, Sequence[Seconds]], words: Vocabulary, source: str) -> None:

@@ -1,21 +1,18 @@
-"""Say what a replay was asked for, and change a configuration as the command line says."""
+"""Say what a replay was asked for, and in which world it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from makeway import registry
-from makeway.config import Config, MappingRule
-from makeway.errors import ConfigError
+from makeway.config import Config
 from makeway.model import Seconds
-from makeway.readers.mapping import check_mapping
 from makeway.runners.api import RunnerFactory
 from makeway.state import State
-from makeway_app.cli.changes import change
 from makeway_app.cli.inputs import Loaded
 from makeway_app.replay import SIMULATED
 
@@ -50,33 +47,6 @@ class Request:
     """Builds the world to run in; None: the simulated one."""
 
 
-def changed(
-    config: Config,
-    changes: Sequence[str],
-    maps: Sequence[MappingRule],
-    source: Path,
-    time_limit: Seconds | None = None,
-) -> Config:
-    """Return `config` with the changes of the command line; rules of ``--map`` come first.
-
-    Its world is the simulated one unless a change names another: the configuration of a daemon, replayed, must not
-    run the jobs of a workload once more.
-
-    :param time_limit: of a decision; None: as configured.
-    :raises ConfigError: a change does not fit, or a rule names what does not exist.
-    """
-    config = attrs.evolve(config, world=attrs.evolve(config.world, name=SIMULATED))
-    for text in changes:
-        config = change(config, text)
-    if time_limit is not None:
-        config = attrs.evolve(config, policy=attrs.evolve(config.policy, decision_time_limit=time_limit))
-    _check_map(config, str(source))
-    typed = attrs.evolve(config.workload, map=tuple(maps))
-    _check_map(attrs.evolve(config, workload=typed), "--map")
-    table = attrs.evolve(typed, map=(*maps, *config.workload.map))
-    return attrs.evolve(config, workload=table)
-
-
 def in_world(config: Config, name: str | None) -> Config:
     """Return `config` with the world of ``--world``; None: as it is.
 
@@ -87,10 +57,3 @@ def in_world(config: Config, name: str | None) -> Config:
     if registry.full_name(config.world.name) != SIMULATED:
         registry.world_settings(config)
     return config
-
-
-def _check_map(config: Config, source: str) -> None:
-    try:
-        check_mapping(config)
-    except ConfigError as error:
-        raise ConfigError(source, error.problems) from None
