@@ -11,6 +11,7 @@ module          what it owns
 settings        the tables beside lsb.queues, options for what is not documented
 values, windows single values, time windows (4.1, 9.2)
 preemption_line the PREEMPTION line (2.1)
+requirement     RES_REQ: which hosts a queue selects
 controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
 jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once

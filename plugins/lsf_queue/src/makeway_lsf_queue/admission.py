@@ -46,10 +46,10 @@ def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
-    """Return the hosts that limits, or suspended jobs, close to `job`."""
+    """Return the hosts that limits, suspended jobs, or RES_REQ of its queue close to `job`."""
     site = site_of(view)
     survey = survey_of(site, view)
-    kept = gaps.kept_hosts(job, site, survey, view)
+    kept = gaps.kept_hosts(job, site, survey, view) | job.partition.nodes & ~site.queue_of(job).selected
     if not limits_of(site):
         return kept
     now = counted(site, view)

@@ -369,6 +369,14 @@ def _everybody(site: Site) -> Iterator[Finding]:
             yield _note(_where(queue, "PREEMPTION"), text, "1")
 
 
+def _unselected(site: Site) -> Iterator[Finding]:
+    for queue in site.queues.values():
+        if queue.unselected:
+            names = ", ".join(queue.unselected)
+            message = f"select: nothing is known of {names} here; no host is shut out by it"
+            yield _warning(_where(queue, "RES_REQ"), message, "9.3")
+
+
 _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _off,
     _conflicts,
@@ -388,6 +396,7 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _unknown_keys,
     _openlava,
     _everybody,
+    _unselected,
 )
 
 LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (

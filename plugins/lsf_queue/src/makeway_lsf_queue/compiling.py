@@ -17,6 +17,7 @@ from makeway_lsf_queue.groups import preferred
 from makeway_lsf_queue.limits import MEMORY
 from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
 from makeway_lsf_queue.relation import targets_of
+from makeway_lsf_queue.requirement import Host, Requirement, requirement, unknown
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.site import Application, Level, Queue, Site
 from makeway_lsf_queue.values import WrongValueError
@@ -218,6 +219,14 @@ def _queue(
     no_value: frozenset[int] | None = frozenset()
     exits = reader.get(said, "REQUEUE_EXIT_VALUES", where, _exit_values, no_value)
     always: tuple[Window, ...] = ()
+    asked = reader.get(said, "RES_REQ", where, requirement, Requirement())
+    oddities += [Problem(f"{where}.RES_REQ", f"{each} has no effect here") for each in asked.idle]
+    selected, unselected = -1, ()
+    if asked.select is not None:
+        known = frozenset(word for node in cluster.nodes for word in node.features)
+        unselected = tuple(unknown(asked.names, known))
+        hosts = [Host(node, known) for node in cluster.nodes]
+        selected = bitmap.of([host.node.index for host in hosts if asked.select(host) is not False])
     # These two are for lsb.params and lsb.applications only (4.1).
     own = {key: text for key, text in said.items() if key not in _NOT_IN_QUEUES}
     return Queue(
@@ -240,6 +249,8 @@ def _queue(
         mig=reader.get(said, "MIG", where, values.minutes, none),
         users=str(said.get("USERS", "")),
         preferred=_preferred(str(said.get("HOSTS", "")), cluster, settings),
+        selected=selected,
+        unselected=unselected,
         accept_interval=reader.get(said, "JOB_ACCEPT_INTERVAL", where, values.integer, none),
         exclusive=reader.get(said, "EXCLUSIVE", where, _exclusive, False),
         ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),

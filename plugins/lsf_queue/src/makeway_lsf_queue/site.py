@@ -77,6 +77,10 @@ class Queue:
     """USERS; empty: everybody."""
     preferred: tuple[NodeBits, ...] = ()
     """Its hosts by the preference that HOSTS states, best first; empty: it states none (9.3)."""
+    selected: NodeBits = -1
+    """The hosts that select[...] of RES_REQ lets in; all bits: it states none."""
+    unselected: tuple[str, ...] = ()
+    """What select[...] asks for and nobody here knows of any host."""
     job_limit: int | None = None
     user_limit: int | None = None
     host_limit: int | None = None

@@ -1,0 +1,239 @@
+"""Understand RES_REQ of queues as far as it decides who makes way: which hosts, and whether one alone (lsf 9.3).
+
+``select[...]`` is asked of each host once: of its name, processors, memory, GPUs, and of the resources that it has as
+features. What changes while the cluster runs (load, free memory) is not known here, and neither shuts a host out
+nor lets one in.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+import attrs
+
+from makeway.model import Node
+from makeway_lsf_queue.values import WrongValueError
+
+Verdict = bool | None
+"""What a condition comes to on a host; None: nobody can say."""
+
+
+@attrs.frozen
+class Host:
+    """A host, as select[...] sees it."""
+
+    node: Node
+    resources: frozenset[str]
+    """The boolean resources that any host has."""
+
+
+Condition = Callable[[Host], Verdict]
+_SECTIONS = ("select", "order", "rusage", "span", "same", "cu", "affinity")
+_SECTION = re.compile(r"\s*([A-Za-z]+)\s*\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]")
+_TOKEN = re.compile(r"\s*(&&|\|\||==|!=|<=|>=|[!<>=()]|[\w.:/@%+-]+|\"[^\"]*\"|'[^']*')")
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+
+
+_NUMBERS: Mapping[str, Callable[[Node], float | None]] = {
+    "ncpus": lambda node: node.cpus,
+    "nprocs": lambda node: node.sockets,
+    "ncores": lambda node: node.cores_per_socket,
+    "nthreads": lambda node: node.threads_per_core,
+    "maxmem": lambda node: node.memory_mb if node.memory_mb > 1 else None,
+    "ngpus": lambda node: node.gres.get("gpu", 0),
+    "ngpus_physical": lambda node: node.gres.get("gpu", 0),
+}
+
+
+@attrs.frozen(kw_only=True)
+class Requirement:
+    """RES_REQ of a queue, understood."""
+
+    select: Condition | None = None
+    names: tuple[str, ...] = ()
+    """What `select` asks for."""
+    one_host: bool = False
+    """span[hosts=1]."""
+    memory_mb: int | None = None
+    """rusage[mem=...], for a job that reserves none itself."""
+    idle: tuple[str, ...] = ()
+    """Parts without an effect here, as they were written."""
+
+
+def requirement(text: str) -> Requirement:
+    """Understand RES_REQ.
+
+    :raises WrongValueError: it is none.
+    """
+    text = text.strip().strip("\"'")
+    if "{" in text:
+        return Requirement(idle=(text,))
+    found: dict[str, str] = {}
+    at = 0
+    for match in _SECTION.finditer(text):
+        if text[at : match.start()].strip():
+            break
+        name = match[1].lower()
+        if name not in _SECTIONS:
+            raise WrongValueError(f"got {match[1]}[...]; allowed: {', '.join(_SECTIONS)}")
+        found[name] = match[2].strip()
+        at = match.end()
+    rest = text[at:].strip()
+    if rest and found:
+        raise WrongValueError(f"got {rest!r}; allowed: NAME[...] of {', '.join(_SECTIONS)}")
+    if rest:
+        found["select"] = rest
+    return _of(found)
+
+
+def _of(found: Mapping[str, str]) -> Requirement:
+    idle = [f"{name}[{found[name]}]" for name in ("order", "same", "cu", "affinity") if found.get(name)]
+    one_host, memory = False, None
+    span = found.get("span", "").replace(" ", "").lower()
+    if span == "hosts=1":
+        one_host = True
+    elif span and span != "hosts=-1":
+        idle.append(f"span[{found['span']}]")
+    for part in filter(None, re.split(r"[,:]", found.get("rusage", ""))):
+        match = re.fullmatch(r"\s*mem\s*=\s*(\d+)\s*([KMGT]?)B?\s*", part, re.IGNORECASE)
+        if match is None:
+            idle.append(f"rusage[{part.strip()}]")
+        else:
+            memory = (
+                int(match[1]) * {"": 1024, "K": 1, "M": 1024, "G": 1 << 20, "T": 1 << 30}[match[2].upper()]
+                >> 10
+            )
+    parser = _Parser(found.get("select", ""))
+    select = parser.condition() if found.get("select") else None
+    names = tuple(dict.fromkeys(parser.names))
+    return Requirement(select=select, names=names, one_host=one_host, memory_mb=memory, idle=tuple(idle))
+
+
+class _Parser:
+    """Reads the expression of select[...]: names, comparisons, ``&&``, ``||``, ``!`` and parentheses."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(_tokens(text))
+        self._at = 0
+        self.names: list[str] = []
+
+    def condition(self) -> Condition:
+        """Return the whole expression.
+
+        :raises WrongValueError: it is none.
+        """
+        found = self._either()
+        if self._at < len(self._tokens):
+            raise self._wrong()
+        return found
+
+    def _wrong(self) -> WrongValueError:
+        there = self._tokens[self._at] if self._at < len(self._tokens) else "the end"
+        return WrongValueError(
+            f"got {there!r} in select[{self._text}]; allowed: names, comparisons, &&, ||, ! and parentheses"
+        )
+
+    def _take(self, *wanted: str) -> str:
+        if self._at < len(self._tokens) and self._tokens[self._at] in wanted:
+            self._at += 1
+            return self._tokens[self._at - 1]
+        return ""
+
+    def _either(self) -> Condition:
+        parts = [self._both()]
+        while self._take("||"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else lambda host: _any(part(host) for part in parts)
+
+    def _both(self) -> Condition:
+        parts = [self._one()]
+        while self._take("&&"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else lambda host: _not(_any(_not(part(host)) for part in parts))
+
+    def _one(self) -> Condition:
+        if self._take("!"):
+            inner = self._one()
+            return lambda host: _not(inner(host))
+        if self._take("("):
+            whole = self._either()
+            if not self._take(")"):
+                raise self._wrong()
+            return whole
+        name = self._word()
+        if name == "defined" and self._take("("):
+            name = self._word()
+            if not self._take(")"):
+                raise self._wrong()
+            self.names.append(name)
+            return lambda host: _has(host, name)
+        self.names.append(name)
+        sign = self._take(*_COMPARE)
+        if not sign:
+            return lambda host: _has(host, name)
+        value = self._word()
+        return lambda host: _compared(host, name, sign, value)
+
+    def _word(self) -> str:
+        if self._at >= len(self._tokens) or not re.match(r"[\w.:/@%+\"'-]", self._tokens[self._at]):
+            raise self._wrong()
+        self._at += 1
+        return self._tokens[self._at - 1].strip("\"'")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise WrongValueError(f"got {text[at:].strip()!r} in select[{text}]")
+        yield match[1]
+        at = match.end()
+
+
+def _any(verdicts: Iterator[Verdict]) -> Verdict:
+    found = list(verdicts)
+    return True if True in found else None if None in found else False
+
+
+def _not(verdict: Verdict) -> Verdict:
+    return None if verdict is None else not verdict
+
+
+def _has(host: Host, name: str) -> Verdict:
+    """Say whether a host has a boolean resource; of one that no host has nobody can say."""
+    return name in host.node.features if name in host.resources else None
+
+
+def unknown(names: Iterable[str], resources: Collection[str]) -> list[str]:
+    """Return the names that say nothing about any host."""
+    return [name for name in names if name != "hname" and name not in _NUMBERS and name not in resources]
+
+
+def _compared(host: Host, name: str, sign: str, value: str) -> Verdict:
+    node = host.node
+    if name == "hname":
+        same = value in (node.name, node.name.partition(".")[0])
+        return same if sign in ("==", "=") else not same if sign == "!=" else None
+    count = _NUMBERS.get(name)
+    number = None if count is None else count(node)
+    if name in host.resources:
+        number = float(name in node.features)
+    try:
+        return None if number is None else _COMPARE[sign](number, float(value))
+    except ValueError:
+        return None
+
+
+__all__ = ["Host", "Requirement", "requirement", "unknown"]
