@@ -32,13 +32,13 @@ TESTS = ROOT / "tests"
 FOLDERS = (("oracle", "22.05"), ("oracle", "26.11"), ("recordings", "22.05"))
 
 NUMBERED: Mapping[str, int] = {"S": 60, "G": 29, "L": 20, "C": 33, "Q": 11}
-"""How many scenarios the specifications number with each letter."""
+"""How many scenarios have a number with each letter."""
 TITLES = {
-    "S": "slurm-preemption 8",
-    "G": "slurm-gang-and-select 6.1",
-    "L": "slurm-gang-and-select 6.2",
-    "C": "slurm-gang-and-select 6.3",
-    "Q": "slurm-gang-and-select 6.4",
+    "S": "preemption",
+    "G": "gang scheduling",
+    "L": "select/linear",
+    "C": "select/cons_tres",
+    "Q": "schedulers",
 }
 OF_ORACLE: Mapping[str, tuple[str, ...]] = {
     "S02": ("pp_equal_tiers",),
@@ -80,7 +80,7 @@ TEST_FOLDERS = (
     "plugins/select_cons_tres/tests",
     "plugins/select_linear/tests",
 )
-"""Where tests speak of the specifications of Slurm; other schedulers have numbers of their own."""
+"""Where tests speak of Slurm's scenarios; other schedulers have numbers of their own."""
 NO_REPLAY = frozenset(("test_check.py", "test_fidelity.py"))
 """Tests that name scenarios but expect nothing of a run."""
 
@@ -307,7 +307,7 @@ class Shown:
 
 
 def numbers() -> list[str]:
-    """Return the numbers of all scenarios of the two specifications."""
+    """Return the numbers of all scenarios."""
     return [f"{letter}{at:02}" for letter, count in NUMBERED.items() for at in range(1, count + 1)]
 
 

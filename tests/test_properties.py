@@ -219,7 +219,7 @@ def test_hash_order_changes_nothing() -> None:
 def test_equal_jobs_wait_at_most_for_each_others_turn(
     submissions: list[float], run_time: float, first_tick: float
 ) -> None:
-    """n equal jobs: n - 1 slices, and one more in which the first holder is promoted (gang 3.3)."""
+    """n equal jobs: n - 1 slices, and one more in which the first holder is promoted (slurm-gang-and-select 3.3)."""
     count = len(submissions)
     rows = [f"j{at} {submit} 1 {run_time}" for at, submit in enumerate(sorted(submissions))]
     run = replay_table(

@@ -17,7 +17,7 @@ FOLDER = ROOT / "docs" / "rules"
 PAGES = {page.stem: page for page in sorted(FOLDER.glob("*.md")) if page.stem != "index"}
 SUFFIXES = (".py", ".md", ".toml")
 
-_NUMBER = r"\d{1,2}(?:\.\d{1,2}){0,2}"
+_NUMBER = r"(?:1[0-7]|\d)(?:\.\d{1,2}){0,2}"
 _POINTS = r"(?:nos?\.|steps?|rows?) \d+(?:(?:, | and | to | or )\d+(?![\d.]))*"
 _ITEM = rf"{_NUMBER}(?![\d.]*\d)(?: {_POINTS}| quirk|,? end| [a-h](?=[ ),.;:]))?"
 _JOINED = r"(?:, and |, or |, | and | or | to |; )"
@@ -30,6 +30,8 @@ _ALONE = re.compile(
 )
 _ONE = re.compile(rf"({_NUMBER})(?: ({_POINTS}))?")
 _HEADING = re.compile(rf"^#+ ({_NUMBER})(?: (.*))?$", re.MULTILINE)
+_OLD = re.compile(r"\b[Ss]pec(?:ification)? (?:[a-z-]+ )?\d+(?:\.\d+)*\b")
+_ROW = re.compile(rf"^\| ({_NUMBER}) \| ", re.MULTILINE)
 _HOME = re.compile(r"^\| \[([\w-]+)\]\(\1\.md\) \| (.*) \|$", re.MULTILINE)
 
 
@@ -86,6 +88,11 @@ def _within(page: str, listed: str, headings: Iterable[str]) -> Iterator[str]:
             yield from known[known.index(first) : known.index(last) + 1]
 
 
+def _table(text: str, page: str) -> str:
+    """Return the table of a page that says rule by rule what is modelled."""
+    return text.partition(f"\n## Rule by rule: {page}\n")[2].partition("\n## ")[0]
+
+
 def _texts(name: str, text: str) -> Iterator[str]:
     """Yield comments and strings of a module."""
     if name.endswith(".py"):
@@ -122,6 +129,7 @@ def found(rules: Mapping[str, Mapping[str, str]]) -> tuple[list[Citation], set[t
         if (ROOT / name).is_relative_to(FOLDER):
             continue
         lists = [match.groups() for match in _NAMED.finditer(_joined(text))]
+        lists += [(page, row[1]) for page in PAGES for row in _ROW.finditer(_table(text, page))]
         if home := _home(name, homes):
             for part in _texts(name, text):
                 left = _NAMED.sub("", _joined(part))
@@ -179,6 +187,11 @@ def test_pages_are_listed() -> None:
     table = (FOLDER / "index.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\| \[([\w-]+)\]", table, re.MULTILINE)) == sorted(PAGES)
     assert [folder for folder in _homes() if not (ROOT / folder).exists()] == []
+
+
+def test_nothing_cites_a_document_that_nobody_has() -> None:
+    """The word before a number is a page of the rules."""
+    assert [(name, match[0]) for name, text in _tracked() for match in _OLD.finditer(_joined(text))] == []
 
 
 def test_the_patterns_find_citations() -> None:

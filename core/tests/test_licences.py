@@ -172,7 +172,7 @@ RECLAIM = {"reclaim_licenses": True}
     ],
 )
 def test_whose_licence_is_taken(config: dict[str, Any], victims: tuple[str, ...]) -> None:
-    """1.11: a second node is idle, so that nobody would have to leave but for the licence."""
+    """slurm-preemption 1.11: a second node is idle, so that nobody would have to leave but for the licence."""
     run = table(config, HOLDER, WANTS)
     assert run.victims == victims
     assert run.starts("wants") == ((10.0,) if victims else (100.0,))
@@ -193,7 +193,7 @@ def test_the_victims_give_all_that_is_short() -> None:
 
 
 def test_suspended_jobs_keep_their_licences() -> None:
-    """5.3: the victim of another job is stopped; what it holds is not there for a third."""
+    """slurm-preemption 5.3: the victim of another job is stopped; what it holds is not there for a third."""
     config = CONS | {"preempt_mode": "suspend,gang"}
     other = spec("other", "hi", 5.0, 50.0)
     run = table(config, HOLDER, other, WANTS, nodes=1)

@@ -195,7 +195,7 @@ def test_rule_6_work_that_was_not_counted() -> None:
     ],
 )
 def test_rows_are_counted_by_partition(sharing: str, fine: bool) -> None:
-    """With cons_tres FORCE:n counts the jobs of one partition on a core, not of all (gang 4.5)."""
+    """With cons_tres FORCE:n counts the jobs of one partition on a core, not of all (slurm-gang-and-select 4.5)."""
     run = replay_table(
         """
         job  partition  submit  nodes  run_time

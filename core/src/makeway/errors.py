@@ -35,7 +35,7 @@ class Finding:
     message: str
     """The reason, in one sentence."""
     section: str = ""
-    """Document and section that say so, as ``preemption 6.2``; empty: none."""
+    """Document and section that say so, as ``slurm-preemption 6.2``; empty: none."""
     always: bool = attrs.field(default=False, eq=False)
     """Whether every replay says so too, since it does not do what the configuration states."""
 

@@ -134,7 +134,7 @@ def test_a_held_job_waits_for_its_release() -> None:
 
 
 def test_hold_and_release_of_a_waiting_job_send_it_to_the_end() -> None:
-    """A released job gets a fresh priority below all others (gang 5.1)."""
+    """A released job gets a fresh priority below all others (slurm-gang-and-select 5.1)."""
     run = replay_table(
         TWO + "    c         1      1       100\n",
         config=BUILTIN,

@@ -1,4 +1,4 @@
-"""Who is tried when: strict order, EASY, Slurm's backfill (slurm-gang-and-select 5, 6.4)."""
+"""Who is tried when: strict order, EASY, Slurm's backfill (slurm-gang-and-select 5)."""
 
 from __future__ import annotations
 

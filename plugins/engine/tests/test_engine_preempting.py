@@ -1,4 +1,4 @@
-"""Who makes way for whom, whole nodes, tiers: the scenarios of spec slurm-preemption section 8."""
+"""Who makes way for whom, whole nodes, tiers: numbered scenarios of preemption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suspension under gang with whole nodes: slurm-gang-and-select 6.2, slurm-preemption section 8."""
+"""Suspension under gang with whole nodes: numbered scenarios of select/linear and of preemption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cores of a node are taken: slurm-gang-and-select 4.3.8, rows C05 to C07, C21 to C24 of section 6.3."""
+"""Which cores of a node are taken: slurm-gang-and-select 4.3.8, rows C05 to C07, C21 to C24."""
 
 from __future__ import annotations
 

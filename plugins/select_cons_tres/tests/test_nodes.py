@@ -1,4 +1,4 @@
-"""Which nodes are taken: the tables of slurm-gang-and-select 4.3.6, rows C01 to C04 of section 6.3."""
+"""Which nodes are taken: the tables of slurm-gang-and-select 4.3.6, rows C01 to C04."""
 
 from __future__ import annotations
 

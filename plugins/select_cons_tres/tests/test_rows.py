@@ -1,4 +1,4 @@
-"""Who shares cores with whom: slurm-gang-and-select 4.3.1 to 4.3.5, 4.5, rows C08 to C20 of section 6.3."""
+"""Who shares cores with whom: slurm-gang-and-select 4.3.1 to 4.3.5, 4.5, rows C08 to C20."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ class Plain:
                 nodes, cpus, left = nodes - 1, cpus - count, left - count
         return taken if cpus <= 0 and len(taken) >= request.min_nodes else None
 
-    # -------------------------------------------------------------------------- rounds (5.2.3)
+    # --------------------------------------------------------- rounds (slurm-preemption 5.2.3)
     def search(
         self, candidates: Candidates, reorders: int, strict: bool
     ) -> tuple[list[int], list[int]] | None:

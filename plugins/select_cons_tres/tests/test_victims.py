@@ -153,7 +153,7 @@ def test_nobody_goes_in_vain(stage: Callable[..., Any]) -> None:
 
 
 def test_jobs_with_mode_off_or_suspend_are_not_removed(stage: Callable[..., Any]) -> None:
-    """Only REQUEUE and CANCEL candidates can be removed (5.2.3 a); S56: SUSPEND without gang waits."""
+    """Only REQUEUE and CANCEL candidates can be removed (slurm-preemption 5.2.3); S56: SUSPEND without gang waits."""
     partitions = {
         "low": {"preempt_mode": "suspend"},
         "hi": {"priority_tier": 2},
@@ -198,7 +198,7 @@ def test_licence_held_elsewhere(stage: Callable[..., Any], settings: Any, states
 
 
 def test_only_holders_of_what_is_short(stage: Callable[..., Any]) -> None:
-    """A holder of another wanted licence, of which enough is left, is spared (1.11, 24.11.1)."""
+    """A holder of another wanted licence, of which enough is left, is spared (slurm-preemption 1.11)."""
     scene = stage(
         cluster(3, **FOUR_CORES), {**LICENCE, "licenses": {"lic": 1, "many": 5}}, reclaim_licenses=True
     )
@@ -215,7 +215,7 @@ def test_only_holders_of_what_is_short(stage: Callable[..., Any]) -> None:
     ],
 )
 def test_one_of_several_licences(stage: Callable[..., Any], held_on: str, states: str) -> None:
-    """foo|bar: only a holder on the chosen node is taken (1.11, corrected in 11 no. 1)."""
+    """foo|bar: only a holder on the chosen node is taken (slurm-preemption 1.11, 11 no. 1)."""
     scene = stage(cluster(2, **FOUR_CORES), LICENCE, reclaim_licenses=True)
     low(scene, a=f"-n1 -w {held_on} -L lic:1", b="-n1 -w n1 -L other:1")
     scene.submit("p", "-n1 -w n2 -L lic:1|other:1", "hi")
@@ -248,7 +248,7 @@ def test_heterogeneous_victims(stage: Callable[..., Any], second: Any, states: s
 
 
 def test_a_choice_has_to_lift_the_limit_by_its_victims_alone() -> None:
-    """1.11: whoever was removed on the way but is spared gives back nothing."""
+    """slurm-preemption 1.11: whoever was removed on the way but is spared gives back nothing."""
     holder, other = builders.job("1"), builders.job("2")
     short = Blocked(reason="Licenses", wanted=1, available=0, frees={holder.id: 1.0})
 

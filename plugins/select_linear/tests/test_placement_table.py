@@ -1,4 +1,4 @@
-"""Which nodes select/linear takes: the tables of slurm-gang-and-select 4.2.5 and 6.2."""
+"""Which nodes select/linear takes: the table of slurm-gang-and-select 4.2.5, and numbered scenarios."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from makeway_select_linear.search import two_passes
 def transcribed(
     attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]
 ) -> list[Job] | None:
-    """Return the victims, step by step as section 5.1.3 has it; None if there is no way."""
+    """Return the victims, step by step as slurm-preemption 5.1.3 has it; None if there is no way."""
     order = list(jobs)
     mode_of = dict(zip(map(id, jobs), modes, strict=True))
     for round_ in (1, 2):

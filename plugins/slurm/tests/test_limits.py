@@ -1,4 +1,4 @@
-"""Limits of QOS, associations and partitions by hand (slurm-priority-and-limits 14, L1 to L11, X1 to X3)."""
+"""Limits of QOS, associations and partitions by hand: the numbered examples L1 to L11 and X1 to X3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priorities and fair share as the spec works them out by hand (slurm-priority-and-limits 14, P1 to P13)."""
+"""Priorities and fair share by hand: the numbered examples P1 to P13."""
 
 from __future__ import annotations
 

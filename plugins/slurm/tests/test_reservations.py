@@ -1,4 +1,4 @@
-"""Reservations by hand (slurm-priority-and-limits 9 and 14, X4), and the files that tell of them."""
+"""Reservations by hand (slurm-priority-and-limits 9), and the files that tell of them."""
 
 from __future__ import annotations
 

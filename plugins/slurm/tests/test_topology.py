@@ -1,4 +1,4 @@
-"""Switches by hand (slurm-priority-and-limits 10 and 14, X5), beside both of Slurm's selectors."""
+"""Switches by hand (slurm-priority-and-limits 10), beside both of Slurm's selectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Usage at the start from earlier rows of sacct, by hand (slurm-priority-and-limits 2 and 14, P6 to P8)."""
+"""Usage at the start from earlier rows of sacct, by hand (slurm-priority-and-limits 2)."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@ from makeway.model import Seconds
 from makeway_engine.engine import Engine
 
 EXCUSES: Mapping[str, str] = {
-    "oversubscribed": "without gang, so many jobs as the partition says run on one node (gang 4.1.2)",
-    "equal tiers": "gang does not slice partitions of one tier against each other (gang 4.3.9, 1.4)",
-    "heterogeneous": "gang does not see heterogeneous jobs (gang 1.1, preemption 1.9)",
-    "resumed by a person": "a person's resume may run beside the holder (gang 2.4, preemption 4.11)",
-    "stale shadow": "a tick that swaps shadows leaves the lower row as it was (gang 3.5)",
-    "waits to be killed": "gang kills at its next start event or tick (gang 2.3, 2.7)",
-    "cpus are counted": "with CR_CPU gang adds up CPUs and does not compare cores (gang 1.2)",
-    "suspension frees memory": "select/linear forgets the memory of suspended jobs (gang 4.2.6)",
+    "oversubscribed": "without gang, so many jobs as the partition says run on one node",
+    "equal tiers": "gang does not slice partitions of one tier against each other",
+    "heterogeneous": "gang does not see heterogeneous jobs",
+    "resumed by a person": "a person's resume may run beside the holder",
+    "stale shadow": "a tick that swaps shadows leaves the lower row as it was",
+    "waits to be killed": "gang kills at its next start event or tick",
+    "cpus are counted": "with CR_CPU gang adds up CPUs and does not compare cores",
+    "suspension frees memory": "select/linear forgets the memory of suspended jobs",
 }
 """What real Slurm does although it may never happen; "gang" and "preemption" are the two specs for Slurm."""
 

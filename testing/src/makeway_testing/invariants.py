@@ -152,13 +152,13 @@ class InvariantChecker:
         self._preemptions = len(entries)
 
     def _partition_prio(self, engine: Engine, entry: Preemption, victim: Job) -> str:
-        """Say what forbids it (preemption 1.3, 1.6, 1.7); empty: nothing."""
+        """Say what forbids it (slurm-preemption 1.3, 1.6, 1.7); empty: nothing."""
         basis = engine.ledger.preempt_basis
         if basis not in (PreemptBasis.PARTITION, PreemptBasis.NOTHING):
             return ""
         by_gang = engine.gang is not None
         if entry.preemptor is None:
-            # Parts of heterogeneous jobs end with their own grace time (preemption 4.3).
+            # Parts of heterogeneous jobs end with their own grace time (slurm-preemption 4.3).
             excused = by_gang or victim.spec.het_id is not None
             return "" if excused else "nobody displaced it"
         seen = self._seen.get(entry.victim)
@@ -175,9 +175,9 @@ class InvariantChecker:
         if basis is PreemptBasis.NOTHING:
             return "" if by_gang else "preemption is off"
         if by_gang and (seen.shared or victim.spec.het_id is not None):
-            return ""  # gang stops whoever is in a shadow; candidates were not asked (preemption 4.6)
+            return ""  # gang stops whoever is in a shadow; candidates were not asked (slurm-preemption 4.6)
         if by_gang and seen.required and not engine.ledger.is_active(preemptor):
-            return ""  # it took a node that it requires and that the other was leaving (preemption 5.0 no. 3)
+            return ""  # it took a node that it requires and that the other was leaving (slurm-preemption 5.0 no. 3)
         return _off(seen) or _exempt(engine, seen) or _too_low(engine, preemptor, seen)
 
     def _look(self, engine: Engine) -> None:

@@ -82,7 +82,8 @@ def _overlap_excuse(engine: Engine, job: Job, other: Job, resumed: frozenset[str
 def _oversubscribed(engine: Engine, job: Job, other: Job) -> bool:
     """Whether all jobs in common places share them, no more than partitions allow.
 
-    Some selectors count the jobs of a node, over all partitions; others the jobs of one partition on a core (4.5).
+    Some selectors count the jobs of a node, over all partitions; others the jobs of one partition on a core
+    (slurm-gang-and-select 4.5).
     """
     for index in bitmap.indices(job.nodes & other.nodes):
         there = [
@@ -172,7 +173,7 @@ def check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
 
 
 def check_licences(engine: Engine) -> None:
-    """Check that no more licences are held than there are; suspended jobs keep theirs (preemption 4.6 and 5.3).
+    """Check that no more licences are held than there are; suspended jobs keep theirs (slurm-preemption 4.6 and 5.3).
 
     Components of heterogeneous jobs may take more together, as in Slurm.
     """
@@ -194,7 +195,7 @@ def check_licences(engine: Engine) -> None:
 
 
 def _was_forgotten(engine: Engine, jobs: Sequence[Job]) -> bool:
-    """Whether select/linear may have taken the memory of one of `jobs` for free (gang 4.2.6)."""
+    """Whether select/linear may have taken the memory of one of `jobs` for free (slurm-gang-and-select 4.2.6)."""
     if any(job.suspended_by is SuspendedBy.ADMIN for job in jobs):
         return True
     if not engine.ledger.rule("linear_suspend_frees_memory") or engine.gang is None:

@@ -162,7 +162,8 @@ class Transitions(Moves):
         for order in orders:
             self._check(order)
             job = order.job
-            if self.is_leaving(job):  # the arbiter hears of an end only once the nodes are clean (gang 2.3)
+            # The arbiter hears of an end only once the nodes are clean (slurm-gang-and-select 2.3).
+            if self.is_leaving(job):
                 if order.verb is GangVerb.END:
                     self.not_requeued(job)
                 continue

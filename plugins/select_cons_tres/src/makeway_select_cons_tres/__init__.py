@@ -32,7 +32,7 @@ attempt    one job, as if others were gone
 selector   notices, a glance at many jobs
 lifting    limits that make way as candidates are removed (licences, slurm-preemption 1.11)
 forecast   when a job could start (4.3.11)
-search     the rounds over the candidates, the extra row of preempt/qos (5.2.3, 5.2.5)
+search     the rounds over the candidates, the extra row of preempt/qos (slurm-preemption 5.2.3, 5.2.5)
 ========== ======================================================================
 """
 

@@ -51,7 +51,10 @@ def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
 
 
 def why_nobody(attempt: ConsAttempt, candidates: Candidates) -> str:
-    """Say what setting keeps jobs from being suspended where a search chose nobody; empty: none does (5.2.5)."""
+    """Say what setting keeps jobs from being suspended where a search chose nobody; empty: none does.
+
+    The rule is slurm-preemption 5.2.5.
+    """
     modes, partition = candidates.modes, attempt.job.partition
     shares = partition.oversubscribe
     if (
@@ -95,7 +98,7 @@ class _Search:
     def _who_helps(self) -> frozenset[str]:
         """Return the jobs that give back what a limit says is short.
 
-        Slurm used to take whoever holds any licence that the job wants, short or not (1.11).
+        Slurm used to take whoever holds any licence that the job wants, short or not (slurm-preemption 1.11).
         """
         helpers = frozenset(self._limit.frees if self._limit is not None else ())
         wanted = self._attempt.job.spec.licenses
@@ -112,7 +115,7 @@ class _Search:
             considered=len(self._candidates.jobs),
         )
 
-    # --------------------------------------------------------------------------- rounds (5.2.3)
+    # ---------------------------------------------------------- rounds (slurm-preemption 5.2.3)
     def _rounds(self) -> Choice | None:
         """Remove, and reorder, until the order is settled."""
         order: Sequence[int] = range(len(self._candidates.jobs))
@@ -274,7 +277,7 @@ class _Search:
         return overlaps
 
     def _reordered(self, order: Sequence[int], success: _Success) -> list[int]:
-        """Return the order with the decisive candidate first (5.2.3 d)."""
+        """Return the order with the decisive candidate first (slurm-preemption 5.2.3)."""
         place = success.at
         if self._strict:
             return [order[place], *order[:place], *order[place + 1 :]]
@@ -305,7 +308,7 @@ class _Search:
         left = self._attempt.view.kept_out(self._attempt.job, without)
         return left is None or not left.frees
 
-    # ------------------------------------------------------------------------ extra row (5.2.5)
+    # ------------------------------------------------------- extra row (slurm-preemption 5.2.5)
     def _suspends_first(self) -> bool:
         """Whether preempt/qos suspends for this job: the mode of the first candidate decides."""
         modes = self._candidates.modes

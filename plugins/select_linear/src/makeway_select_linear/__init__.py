@@ -13,11 +13,11 @@ best_fit   which of the usable nodes are taken (4.2.5)
 nodes      node sets, and what makes a node usable (4.1.4, 4.2.2)
 asked      what one attempt is about
 attempt    one job placed: load levels, job mate (4.2.3, 4.2.4)
-thought    the books without some jobs (5.1.3 no. 1)
+thought    the books without some jobs (slurm-preemption 5.1.3 no. 1)
 counting   the same where only the number of jobs per node counts
 forecast   when a job could start (4.2.9)
 cover      a blocked attempt as a count of nodes, for exact searches
-search     the two passes over the candidates (5.1.3)
+search     the two passes over the candidates (slurm-preemption 5.1.3)
 selector   the whole
 ========== ===============================================================
 """

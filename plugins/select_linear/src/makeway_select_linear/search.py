@@ -28,7 +28,7 @@ _Found = tuple[Placement, int, list[int]]
 def two_passes(attempt: LinearAttempt, candidates: Candidates) -> Choice | None:
     """Return the victims that select/linear takes; None if removing all of them does not help."""
     if licences.wants(attempt.job) and licences.lacking(attempt.job, attempt.view) is not None:
-        return None  # under select/linear a licence that is short ends the attempt (1.11)
+        return None  # under select/linear a licence that is short ends the attempt (slurm-preemption 1.11)
     one_pass = _counting_pass if attempt.only_counts() else _stepwise_pass
     order: Sequence[int] = range(len(candidates.jobs))
     first = one_pass(attempt, candidates, order)

@@ -28,7 +28,7 @@ class Thought:
         """Take a job out: wholly, or its running count alone (slurm-preemption 5.1.3 no. 1)."""
         allocation = job.allocation
         if allocation is None or job.suspended_by is SuspendedBy.ADMIN:
-            return  # one suspended by a person cannot be removed (section 10.1 no. 13)
+            return  # one suspended by a person cannot be removed (slurm-preemption 10.1 no. 13)
         books = self._selector.books
         if books.counts_job(job):
             self._running.remove(allocation.nodes)

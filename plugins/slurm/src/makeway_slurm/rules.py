@@ -41,7 +41,7 @@ RULES: Mapping[str, Rule] = {
         "a requeued job keeps its priority, hence its place in the queue",
         None,
         until="24.05.5",
-        section="slurm-preemption 4.5 no. 5, 9",
+        section="slurm-preemption 4.5 no. 5; 9",
     ),
     "grace_exit_is_preemption": Rule(
         "a job that ends by itself during its grace time counts as preempted",

@@ -62,7 +62,7 @@ def select_parameters(facts: Facts) -> Iterator[Finding]:
 
 
 def partition_parameters(facts: Facts) -> Iterator[Finding]:
-    """Notice SelectTypeParameters of partitions that have no effect (0.3 no. 7)."""
+    """Notice SelectTypeParameters of partitions that have no effect (slurm-gang-and-select 0.3 no. 7)."""
     for partition in facts.partitions:
         words = partition.select_parameters
         if not words or not facts.select:
@@ -201,7 +201,7 @@ def same_tier(facts: Facts) -> Iterator[Finding]:
 def _run_at_once(facts: Facts, one: Partition, other: Partition) -> bool:
     """Say whether select lets jobs of two partitions of one tier onto the same resources."""
     kinds = {row_kind(one), row_kind(other)}
-    if facts.select == "linear":  # running jobs of all partitions count there (4.2.2)
+    if facts.select == "linear":  # running jobs of all partitions count there (slurm-gang-and-select 4.2.2)
         return kinds == {"FORCE:n"}
     return kinds <= {"NO", "YES"} or kinds <= {"FORCE:1", "FORCE:n"}
 
@@ -288,7 +288,7 @@ PARTITION_ROWS = (
         "warning",
         "PreemptMode=OFF takes the partition's own rows away before 23.11.2: its jobs wait instead "
         "of taking turns",
-        "slurm-preemption 5.2.2 step 4, 11 no. 6",
+        "slurm-preemption 5.2.2 step 4; 11 no. 6",
     ),
     _Row(
         lambda f, p: (
@@ -334,7 +334,7 @@ def counts_too_low(facts: Facts) -> Iterator[Finding]:
 
 # ---------------------------------------------------------------------------------- gang by itself
 def gang_without_plugin(facts: Facts) -> Iterator[Finding]:
-    """Warn of suspension across tiers although there is no PreemptType (4.4.7)."""
+    """Warn of suspension across tiers although there is no PreemptType (slurm-gang-and-select 4.4.7)."""
     if not (facts.gang and facts.kind == "none"):
         return
     for high, lows in by_second(facts.below):
