@@ -67,7 +67,11 @@ def scarce(engine: Engine, job: Job, decision: Decision) -> list[str]:
         return list(_partition_qos(job, decision))
     stopping = {each for each, mode in decision.candidates if mode == "suspend"}
     shares = engine.config.policy.select == "select/cons_tres"
-    every = ((node, list(_lacks(ledger, job, node, shares=shares))) for node in _nodes(ledger, job))
+    asked = math.ceil(job.spec.cpus / job.size)
+    more = _cpus_for_memory(engine, job, asked)
+    every = (
+        (node, list(_lacks(ledger, job, node, asked, more, shares=shares))) for node in _nodes(ledger, job)
+    )
     short = [(node, found) for node, found in every if found]
     if not short:
         return []
@@ -91,9 +95,11 @@ def _nodes(ledger: Ledger, job: Job) -> Iterator[Node]:
         yield ledger.cluster.nodes[at]
 
 
-def _lacks(ledger: Ledger, job: Job, node: Node, *, shares: bool) -> Iterator[_Short]:
+def _lacks(ledger: Ledger, job: Job, node: Node, asked: int, given: int, *, shares: bool) -> Iterator[_Short]:
     """Yield what a node lacks for its share of a job.
 
+    :param asked: CPUs that the job asks for.
+    :param given: CPUs that it gets, which may be more for its memory.
     :param shares: whether the selector hands out less than whole nodes.
     """
     here = [each for each in ledger.active if each.nodes >> node.index & 1]
@@ -104,13 +110,14 @@ def _lacks(ledger: Ledger, job: Job, node: Node, *, shares: bool) -> Iterator[_S
     if whole or (here and job.spec.exclusive is Exclusive.NODE):
         yield _Short(_WHOLE, 1, 0, 1, {each.id: 1 for each in whole or here})
         return
-    cpus = min(math.ceil(job.spec.cpus / job.size), node.cpus)
     running = [each for each in here if each.state is not JobState.SUSPENDED]
-    yield from _of(_CPUS, cpus, node.cpus, {each.id: _cpus(each, node) for each in running})
+    yield from _of(_CPUS, min(given, node.cpus), node.cpus, {each.id: _cpus(each, node) for each in running})
     tracked = [each for each in here if each.allocation is not None and each.allocation.memory_mb is not None]
     if tracked:
         held = {each.id: _at(each, node, each.allocation.memory_mb) for each in tracked if each.allocation}
-        yield from _of(_MEMORY, _memory(ledger, job, node, cpus), node.usable_memory_mb, held)
+        yield from _of(
+            _MEMORY, _memory(ledger, job, node, min(asked, node.cpus)), node.usable_memory_mb, held
+        )
     for name, count in {**job.spec.gres_total, **job.spec.gres}.items():
         each_node = count if name in job.spec.gres else math.ceil(count / job.size)
         held = {
@@ -144,18 +151,57 @@ def _cpus(job: Job, node: Node) -> int:
 
 def _memory(ledger: Ledger, job: Job, node: Node, cpus: int) -> int:
     """Return the memory that a job wants of a node where memory is handed out."""
-    spec, places = job.spec, (job.partition, ledger.cluster)
-    if spec.memory_mb_per_node:
-        return spec.memory_mb_per_node
-    if spec.memory_mb_per_cpu:
-        return spec.memory_mb_per_cpu * cpus
-    if spec.memory_mb_per_node is None:
-        for place in places:
-            if place.def_mem_per_node:
-                return place.def_mem_per_node
-            if place.def_mem_per_cpu:
-                return place.def_mem_per_cpu * cpus
-    return node.usable_memory_mb
+    per_cpu, per_node = _asked_memory(ledger, job)
+    return per_node or per_cpu * cpus or node.usable_memory_mb
+
+
+def _asked_memory(ledger: Ledger, job: Job) -> tuple[int, int]:
+    """Return the memory of each CPU and of each node that a job asks for, or gets by default; 0: not so."""
+    spec = job.spec
+    if spec.memory_mb_per_cpu or spec.memory_mb_per_node is not None:
+        return spec.memory_mb_per_cpu or 0, spec.memory_mb_per_node or 0
+    for place in (job.partition, ledger.cluster):
+        if place.def_mem_per_node:
+            return 0, place.def_mem_per_node
+        if place.def_mem_per_cpu:
+            return place.def_mem_per_cpu, 0
+    return 0, 0
+
+
+def _cpus_for_memory(engine: Engine, job: Job, asked: int) -> int:
+    """Return the CPUs of each node that a job gets which asks for `asked`: memory above MaxMemPerCPU costs more."""
+    policy, limit = engine.config.policy, _most_memory(engine.ledger, job)
+    words = [word.upper() for word in policy.select_parameters if word.upper().startswith("CR_")]
+    counted_out = any("MEMORY" in word for word in words) or not words
+    if policy.select != "select/cons_tres" or not counted_out or not limit:
+        return asked
+    per_cpu, per_node = _asked_memory(engine.ledger, job)
+    return asked * math.ceil(per_cpu / limit) if per_cpu > limit else max(asked, math.ceil(per_node / limit))
+
+
+def _most_memory(ledger: Ledger, job: Job) -> int:
+    """Return the MaxMemPerCPU that counts for a job; 0: none does."""
+    for place in (job.partition, ledger.cluster):
+        if place.max_mem_per_node:
+            return 0
+        if place.max_mem_per_cpu:
+            return place.max_mem_per_cpu
+    return 0
+
+
+def more_cpus(engine: Engine, job: Job) -> str:
+    """Say that a job gets more CPUs than it asks for, since it asks for much memory; empty: it does not."""
+    asked = math.ceil(job.spec.cpus / job.size)
+    given = _cpus_for_memory(engine, job, asked)
+    if given == asked:
+        return ""
+    per_cpu, per_node = _asked_memory(engine.ledger, job)
+    wants = f"{per_cpu:,} MB for each CPU" if per_cpu else f"{per_node:,} MB of each node"
+    where = " on each node" if job.size > 1 else ""
+    return (
+        f"it wants {wants}, and MaxMemPerCPU is {_most_memory(engine.ledger, job):,} MB: "
+        f"it gets {counted(given, 'CPU')} instead of {asked:,}{where}"
+    )
 
 
 # ------------------------------------------------------------------------------ who holds it, and what to try

@@ -1,13 +1,15 @@
 """Tell one job's life: where it ran, why it waited, whom it displaced, who displaced it, and why.
 
-Attempts that came to the same are told once, with from, to and how often; numbers that change from
-one to the next are those of the last.
+What repeats is told once, with from, to and how often: attempts that came to the same, turns of a gang, pairs that
+come again and again. Numbers that change from one attempt to the next are those of the last.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
@@ -19,12 +21,18 @@ from makeway_app.replay import Run
 from makeway_app.report import clock, count, instant, stay_told
 from makeway_engine.engine import Engine
 from makeway_engine.queue import NEVER
-from makeway_explain.scarce import scarce
+from makeway_explain.scarce import more_cpus, scarce
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST_NAMES = 12
 _MANY_LATER = 3
 """From so many on, jobs that came later and started first are told."""
+_OFTEN, _LONGEST = 3, 4
+"""What comes so often in a row is told once, be it as many different lines as this."""
+
+T = TypeVar("T")
+Entry = tuple[Seconds, Seconds, str]
+"""From, to, and what was then."""
 
 
 # ------------------------------------------------------------------------- during the replay
@@ -186,16 +194,14 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
     waits = witness.waits.get(job_id, [])
     recorder = run.recorder
     yield "\n".join(_heading(run, history))
-    yield _paragraph("where it was", _intervals(run, history, witness), "nowhere")
+    yield _paragraph("where it was", _lines(_intervals(run, history, witness)), "nowhere")
     long = [wait for wait in waits if wait.end > wait.start]
     stays = [
         stretch for stretch in witness.stays.get(job_id, ()) if stretch.lasts or stretch.end > stretch.start
     ]
-    yield _paragraph("why it waited", (_wait(run, wait) for wait in long), "it did not")
+    yield _paragraph("why it waited", _lines(_wait(run, wait) for wait in long), "it did not")
     if stays:
-        yield _paragraph(
-            "why it stayed suspended", (_stay(stretch, places) for stretch in stays), "it did not"
-        )
+        yield _paragraph("why it stayed suspended", _stayed(stays, places), "it did not")
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
     told = (line for group in groups(decisions) for line in _told(run, group, witness))
     yield _paragraph("what was decided about it", told, "it was never tried")
@@ -203,12 +209,12 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
     if overtook:
         yield _paragraph("which later jobs started before it", overtook, "none")
     taken = [each for each in recorder.preemptions if each.preemptor == job_id]
-    yield _paragraph("whom it displaced", (_victim(run, each) for each in taken), "nobody")
+    yield _paragraph("whom it displaced", _lines(_victim(run, each) for each in taken), "nobody")
     unable = [(at, victim, why) for at, preemptor, victim, why in recorder.failures if preemptor == job_id]
     if unable:
         yield _paragraph("whom it told to make way in vain", _unable(run, unable), "nobody")
     lost = [each for each in recorder.preemptions if each.victim == job_id]
-    yield _paragraph("who displaced it", (_preemptor(run, each) for each in lost), "nobody")
+    yield _paragraph("who displaced it", _lines(_preemptor(run, each) for each in lost), "nobody")
 
 
 def _paragraph(title: str, lines: Iterable[str], otherwise: str) -> str:
@@ -228,6 +234,9 @@ def _heading(run: Run, history: History) -> Iterator[str]:
         f"job {job.id}{name} of user {job.user}: {size}, {limit}, "
         f"{words.noun('partition')} {partitions}{qos}, submitted at {instant(spec.submit_at)}"
     )
+    more = more_cpus(run.engine, job)
+    if more:
+        yield more
     problems = [reason for id_, _, reason in run.recorder.unrunnable if id_ == job.id]
     if problems:
         yield f"it can never run here: {problems[0]}"
@@ -254,29 +263,46 @@ def _outcome(run: Run, history: History) -> Iterator[str]:
         yield f"{history.lost / 3600:,.2f} core-hours of work lost"
 
 
-def _intervals(run: Run, history: History, witness: Witness) -> Iterator[str]:
+def _intervals(run: Run, history: History, witness: Witness) -> Iterator[Entry]:
     words = _words(run)
-    shown = run.recorder.job_dict(history, run.ended_at)
-    for each in shown["intervals"]:
-        if each["end"] > each["start"] and each["state"] != JobState.PENDING.value:
-            place = f" on {each['nodes']}" if "nodes" in each else ""
-            person = (history.job.id, each["start"]) in witness.by_people
-            state, by = JobState(each["state"]), SuspendedBy.ADMIN if person else SuspendedBy.POLICY
-            marks = witness.marks.get((history.job.id, each["start"]), frozenset())
-            why = words.suspension(state, by, marks)
-            text = f"{words.state(state, by)}{place}" + (f", {why}" if why else "")
-            yield f"{_span(each['start'], each['end'])}: {text}"
+    every = run.recorder.job_dict(history, run.ended_at)["intervals"]
+    shown = [
+        each for each in every if each["end"] > each["start"] and each["state"] != JobState.PENDING.value
+    ]
+    for each, after in itertools.zip_longest(shown, shown[1:]):
+        place = f" on {each['nodes']}" if "nodes" in each else ""
+        person = (history.job.id, each["start"]) in witness.by_people
+        state, by = JobState(each["state"]), SuspendedBy.ADMIN if person else SuspendedBy.POLICY
+        marks = witness.marks.get((history.job.id, each["start"]), frozenset())
+        why = words.suspension(state, by, marks)
+        text = f"{words.state(state, by)}{place}" + (f", {why}" if why else "")
+        goes_on = (
+            after is not None and after["start"] == each["end"] and after["state"] == JobState.RUNNING.value
+        )
+        if state is JobState.SUSPENDED and goes_on and history.job.time_limit is not None:
+            text += "; its time limit moves by as much"
+        yield each["start"], each["end"], text
 
 
 def _span(start: Seconds, end: Seconds) -> str:
     return instant(start) if start == end else f"{instant(start)} to {instant(end)}"
 
 
-def _wait(run: Run, wait: Wait) -> str:
+def _lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield each entry with its span; what repeats is one line, with how often and how long in all."""
+    for group in folded([[each] for each in entries], lambda entry: entry[2]):
+        often = ""
+        if len(group) > 1:
+            total = sum(end - start for start, end, _ in group)
+            often = f" ({count(len(group), 'time')}{f', {clock(total)} in all' if total else ''})"
+        yield f"{_span(group[0][0], group[-1][1])}{often}: {group[-1][2]}"
+
+
+def _wait(run: Run, wait: Wait) -> Entry:
     behind = f", behind {wait.behind}" if wait.behind else ""
     if wait.reason == NEVER:
         behind = ", as its log has no run of it: it starts nowhere until it is withdrawn"
-    return f"{_span(wait.start, wait.end)}: {_words(run).reason(wait.reason)}{behind}"
+    return wait.start, wait.end, f"{_words(run).reason(wait.reason)}{behind}"
 
 
 def _ahead(engine: Engine, job: Job) -> str:
@@ -311,23 +337,47 @@ def _overtook(run: Run, history: History) -> Iterator[str]:
         yield f"{count(len(later), 'job')}: {_few([each.job.id for each in later])}"
 
 
-def _stay(stretch: Stretch, places: Mapping[str, str]) -> str:
-    by = f" [{place_of(stretch.stay.setting, places)}]" if stretch.stay.setting else ""
-    if stretch.lasts:
-        return f"from {instant(stretch.start)} on: {stay_told(stretch.stay)}{by}"
-    ended = attrs.evolve(stretch.stay, until=None)
-    return f"{_span(stretch.start, stretch.end)}: {stay_told(ended)}{by}"
+def _stayed(stretches: Sequence[Stretch], places: Mapping[str, str]) -> Iterator[str]:
+    yield from _lines(
+        (each.start, each.end, _stay(attrs.evolve(each.stay, until=None), places))
+        for each in stretches
+        if not each.lasts
+    )
+    for each in stretches:
+        if each.lasts:
+            yield f"from {instant(each.start)} on: {_stay(each.stay, places)}"
+
+
+def _stay(stay: Stay, places: Mapping[str, str]) -> str:
+    by = f" [{place_of(stay.setting, places)}]" if stay.setting else ""
+    return f"{stay_told(stay)}{by}"
 
 
 # --------------------------------------------------------------------------------- decisions
 def groups(decisions: Iterable[Decision]) -> list[list[Decision]]:
-    """Put decisions together that follow one another and came to the same."""
-    found: list[list[Decision]] = []
-    for decision in decisions:
-        if found and _kind(found[-1][-1]) == _kind(decision):
-            found[-1].append(decision)
-        else:
-            found.append([decision])
+    """Put decisions together that follow one another, or come again and again, and came to the same."""
+    alike = [list(group) for _, group in itertools.groupby(decisions, _kind)]
+    return folded(alike, _kind)
+
+
+def folded(runs: Sequence[list[T]], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """Join runs of items whose order repeats: ``a b a b a b`` becomes all that are like ``a``, then all like ``b``."""
+    keys = [key(run[-1]) for run in runs]
+    found: list[list[T]] = []
+    at = 0
+    while at < len(runs):
+        period, end = 1, at + 1
+        for length in range(1, _LONGEST + 1):
+            last = at + length
+            while last < len(runs) and keys[last] == keys[last - length]:
+                last += 1
+            if last - at >= _OFTEN * length:
+                period, end = length, last
+                break
+        found += [
+            [item for run in runs[at + first : end : period] for item in run] for first in range(period)
+        ]
+        at = end
     return found
 
 
@@ -350,7 +400,7 @@ def _kind(decision: Decision) -> tuple[object, ...]:
 def _told(run: Run, group: Sequence[Decision], witness: Witness) -> Iterator[str]:
     last = group[-1]
     known = (witness.short.get((each.job, each.at)) for each in reversed(group))
-    short = next((lines for lines in known if lines), ())
+    short = next((lines for lines in known if lines), ()) if last.outcome != "starts" else ()
     times = f" ({count(len(group), 'attempt')})" if len(group) > 1 else ""
     when = _span(group[0].at, last.at)
     yield f"{when}{times}: {_verdict(run, last)}"
@@ -390,8 +440,8 @@ def _few(names: Sequence[str]) -> str:
 
 
 # ------------------------------------------------------------------------------- preemptions
-def _victim(run: Run, entry: Preemption) -> str:
-    return f"{instant(entry.at)}: {_named(run, entry.victim)} by {_how(entry)}"
+def _victim(run: Run, entry: Preemption) -> Entry:
+    return entry.at, entry.at, f"{_named(run, entry.victim)} by {_how(entry)}"
 
 
 def _unable(run: Run, entries: Iterable[tuple[Seconds, str, str]]) -> Iterator[str]:
@@ -404,10 +454,9 @@ def _unable(run: Run, entries: Iterable[tuple[Seconds, str, str]]) -> Iterator[s
         yield f"{_span(instants[0], instants[-1])}{again}: {_named(run, victim)}: {why}"
 
 
-def _preemptor(run: Run, entry: Preemption) -> str:
-    if entry.preemptor is None:
-        return f"{instant(entry.at)}: nobody in particular, by {_how(entry)}"
-    return f"{instant(entry.at)}: {_named(run, entry.preemptor)} by {_how(entry)}"
+def _preemptor(run: Run, entry: Preemption) -> Entry:
+    whom = "nobody in particular," if entry.preemptor is None else _named(run, entry.preemptor)
+    return entry.at, entry.at, f"{whom} by {_how(entry)}"
 
 
 def _how(entry: Preemption) -> str:
