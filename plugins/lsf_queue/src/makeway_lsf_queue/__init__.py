@@ -11,6 +11,7 @@ module          what it owns
 settings        the tables beside lsb.queues, options for what is not documented
 values, windows single values, time windows (4.1, 9.2)
 preemption_line the PREEMPTION line (2.1)
+shares          FAIRSHARE of a queue, read; fairshare: who is next by it
 requirement     RES_REQ: which hosts a queue selects
 controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
@@ -68,6 +69,7 @@ from makeway.model import (
 from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
 from makeway_lsf_queue.alike import alike
 from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.fairshare import Fairness
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import at_once as known_at_once
@@ -113,6 +115,12 @@ def makeway_displaces_by() -> Grouping:
 def makeway_gang(view: ClusterView) -> Gang:
     """Build the arbiter that resumes."""
     return Arbiter(view)
+
+
+@hookimpl
+def makeway_next(tried: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
+    """Name the next job by the shares of users, where a queue has FAIRSHARE (9.3)."""
+    return view.book(Fairness).next(tried, view) if site_of(view).has_shares else None
 
 
 @hookimpl

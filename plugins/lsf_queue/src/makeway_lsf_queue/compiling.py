@@ -19,6 +19,7 @@ from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
 from makeway_lsf_queue.relation import targets_of
 from makeway_lsf_queue.requirement import Host, Requirement, requirement, unknown
 from makeway_lsf_queue.settings import NAME, Settings
+from makeway_lsf_queue.shares import Shares, assigned
 from makeway_lsf_queue.site import Application, Level, Queue, Site
 from makeway_lsf_queue.values import WrongValueError
 from makeway_lsf_queue.windows import Window, time_windows
@@ -251,6 +252,7 @@ def _queue(
         preferred=_preferred(str(said.get("HOSTS", "")), cluster, settings),
         selected=selected,
         unselected=unselected,
+        shares=_shares(said, settings, reader, where),
         accept_interval=reader.get(said, "JOB_ACCEPT_INTERVAL", where, values.integer, none),
         exclusive=reader.get(said, "EXCLUSIVE", where, _exclusive, False),
         ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),
@@ -258,6 +260,28 @@ def _queue(
         user_limit=reader.get(said, "UJOB_LIMIT", where, values.integer, none),
         host_limit=reader.get(said, "HJOB_LIMIT", where, values.integer, none),
         processor_limit=reader.get(said, "PJOB_LIMIT", where, values.decimal, none),
+    )
+
+
+def _shares(said: Mapping[str, Any], settings: Settings, reader: _Reader, where: str) -> Shares | None:
+    """Understand FAIRSHARE, with the factors of the queue, or else of the cluster."""
+    none: Any = None
+    given: tuple[tuple[str, float], ...] | None = reader.get(said, "FAIRSHARE", where, assigned, none)
+    if given is None:
+        return None
+    usual = Shares(assigned=given)
+
+    def factor(key: str, default: float) -> float:
+        over = reader.get(settings.params, key, f'policy.settings."{NAME}".params', values.decimal, default)
+        return reader.get(said, key, where, values.decimal, over)
+
+    return Shares(
+        assigned=given,
+        cpu_factor=factor("CPU_TIME_FACTOR", usual.cpu_factor),
+        run_factor=factor("RUN_TIME_FACTOR", usual.run_factor),
+        job_factor=factor("RUN_JOB_FACTOR", usual.job_factor),
+        hist_hours=factor("HIST_HOURS", usual.hist_hours),
+        by_slot=str(settings.lsf_conf.get("LSB_NCPU_ENFORCE", "")).strip() == "1",
     )
 
 

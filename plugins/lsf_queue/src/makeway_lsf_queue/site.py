@@ -14,6 +14,7 @@ from makeway.model import Cluster, Job, Partition, Seconds
 from makeway_lsf_queue.controls import Manner
 from makeway_lsf_queue.preemption_line import PreemptionLine
 from makeway_lsf_queue.settings import Settings
+from makeway_lsf_queue.shares import Shares
 from makeway_lsf_queue.values import Portion
 from makeway_lsf_queue.windows import Window
 
@@ -81,6 +82,8 @@ class Queue:
     """The hosts that select[...] of RES_REQ lets in; all bits: it states none."""
     unselected: tuple[str, ...] = ()
     """What select[...] asks for and nobody here knows of any host."""
+    shares: Shares | None = None
+    """FAIRSHARE; None: its jobs are dispatched in order of submission."""
     job_limit: int | None = None
     user_limit: int | None = None
     host_limit: int | None = None
@@ -147,6 +150,11 @@ class Site:
     def preemption(self) -> bool:
         """Whether preemption is on at all (row 1)."""
         return any(self.targets.values())
+
+    @functools.cached_property
+    def has_shares(self) -> bool:
+        """Whether any queue has FAIRSHARE."""
+        return any(queue.shares is not None for queue in self.queues.values())
 
     @functools.cached_property
     def has_run_windows(self) -> bool:
