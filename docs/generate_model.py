@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -15,9 +16,12 @@ from typing import Any
 
 import attrs
 
-from makeway import deprecated, errors, hookspecs, model
+from makeway import deprecated, errors, foreign, hookspecs, left_out, model, priorities
+from makeway.readers import api as readers
 
 PAGE = Path(__file__).with_name("model.md")
+MODULES = (model, errors, priorities, foreign, readers, left_out)
+"""Where values come from; `makeway.config`, `makeway.worlds` and `makeway.record` have pages of their own."""
 SHARED: dict[str, str] = {"Job": "JobDraft", "JobSpec": "SpecDraft", "Allocation": "AllocationDraft"}
 """Class -> the one whose fields it has."""
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -48,11 +52,30 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "Vocabulary",
             "Commands",
         ),
-        *("Window", "NodeSets", "Overdue", "Grouping", "Finding"),
+        *("Window", "NodeSets", "Overdue", "Grouping", "Finding", "Problem"),
     ),
     "What a plugin builds": (
         *("Selector", "AdoptingSelector", "Forecast"),
         *("Gang", "QueuedGang", "TellingGang", "AdoptingGang", "GangOrder", "Stay"),
+    ),
+    "What a policy of priorities builds": (
+        "Prioritizer",
+        "WatchfulPrioritizer",
+        "AdoptingPrioritizer",
+    ),
+    "What a reader of files builds": (
+        *("Dialect", "Source", "ForeignReader", "ForeignConfig", "LeftOut", "Accounts", "Imported"),
+        *(
+            "ForeignWorkloadReader",
+            "ForeignWorkload",
+            "WorkloadReader",
+            "ReadOptions",
+            "Workload",
+            "Rejected",
+        ),
+        *("Translator", "Common", "Term", "Way", "StatusCommand", "Listing"),
+        *("RecordingReader", "RecordedScenario", "RecordedAnswer", "RecordedVerdict", "ScenarioReader"),
+        *("Played", "Judgement"),
     ),
     "Closed sets": (
         *(
@@ -64,6 +87,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "Sharing",
             "Exclusive",
             "GangVerb",
+            "Occasion",
         ),
     ),
     "What makes answers quicker and changes none": (
@@ -82,7 +106,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 def classes() -> dict[str, type[Any]]:
     """Return the values of the page by name, in its order."""
     names = [name for group in GROUPS.values() for name in group]
-    return {name: getattr(model, name, None) or getattr(errors, name) for name in names}
+    return {name: next(getattr(each, name) for each in MODULES if hasattr(each, name)) for name in names}
 
 
 def fields(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
@@ -110,6 +134,7 @@ def methods(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
             yield name, returned, ast.get_docstring(node) or ""
 
 
+@functools.cache
 def _body(cls: type[Any]) -> list[ast.stmt]:
     tree = ast.parse(inspect.getsource(cls))
     found = tree.body[0]
@@ -158,6 +183,7 @@ def seen_by(name: str) -> dict[str, list[str]]:
     return {"Given to": given, "Returned by": returned, "Part of": part}
 
 
+@functools.cache
 def _members(name: str, cls: type[Any]) -> list[tuple[str, str, str]]:
     own = getattr(model, SHARED[name]) if name in SHARED else cls
     return [*(() if issubclass(cls, enum.Enum) else fields(own)), *methods(cls)]
@@ -170,8 +196,9 @@ def render() -> str:
         "",
         "<!-- Written by docs/generate_model.py from makeway/model/; do not edit. -->",
         "",
-        "Every value that a [hook](hooks.md) takes or returns, field by field.",
-        "Import them from `makeway.model`; `Finding` is in `makeway.errors`.",
+        "Every value that a [hook](hooks.md) takes or returns, and every value of which it is made, field by field.",
+        "[Configurations](config.md), [worlds](worlds.md) and [records](record.md) have pages of their own.",
+        "Import them from `makeway.model`, unless another module is named.",
         "Instants are seconds since the start of the replay, memory is in MB.",
         "Sets of nodes and cores are whole numbers used as bitmaps: bit 3 stands for the node of index 3.",
         "`a & b`, `a | b` and `a & ~b` work on them; `a.bit_count()` says how many are in one.",
@@ -188,6 +215,8 @@ def render() -> str:
 
 def _section(name: str, cls: type[Any]) -> Iterator[str]:
     yield from ("", f"### {name}", "", _prose(inspect.getdoc(cls) or ""), "")
+    if not hasattr(model, name):
+        yield from (f"From `{cls.__module__}`.", "")
     seen = [f"{what}: {', '.join(listed)}." for what, listed in seen_by(name).items() if listed]
     if seen:
         yield from ("\n".join(seen), "")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import importlib.util
 import re
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from makeway import config, history
+from makeway.worlds import api as worlds
 
 PAGE = Path(__file__).parents[1] / "docs" / "model.md"
 
@@ -40,14 +45,44 @@ def test_every_field_has_a_meaning_and_says_what_none_means(generator: types.Mod
     assert silent == []
 
 
-def test_every_value_of_a_hook_is_on_the_page(generator: types.ModuleType) -> None:
-    """Whatever of makeway.model a hook's signature names."""
-    listed = set(generator.classes())
+def test_every_value_that_a_hook_leads_to_is_on_the_page(generator: types.ModuleType) -> None:
+    """Whatever a signature names, and whatever the fields and methods of that name, and so on.
+
+    Config, worlds and records are told on pages of their own, to which this one leads.
+    """
+    elsewhere = ("makeway.config.", "makeway.worlds.", "makeway.history", "makeway.runners.")
+    gone = {each.hook for each in generator.deprecated.DEPRECATED}
+    hooks = {name: spec for name, spec in vars(generator.hookspecs).items() if name.startswith("makeway_")}
     named = {
-        word
-        for hook, spec in vars(generator.hookspecs).items()
-        if hook.startswith("makeway_")
-        for word in re.findall(r"[A-Z]\w+", str(generator.inspect.signature(spec)))
-        if getattr(getattr(generator.model, word, None), "__module__", "").startswith("makeway.model.")
+        (hook, word)
+        for hook, spec in hooks.items()
+        if hook not in gone
+        for word in _names(str(generator.inspect.signature(spec)))
     }
-    assert named - listed == set()
+    classes: dict[str, type[Any]] = {}
+    while named:
+        further = set()
+        for _, word in named:
+            cls = _class(generator, word)
+            if cls is None or word in classes or cls.__module__.startswith(elsewhere):
+                continue
+            classes[word] = cls
+            own = getattr(generator.model, generator.SHARED.get(word, word), cls)
+            members = () if issubclass(cls, enum.Enum) else (*generator.fields(own), *generator.methods(cls))
+            further |= {(word, each) for label, kind, _ in members for each in _names(f"{label} {kind}")}
+        named = further
+    assert len(classes) > 60
+    assert set(classes) - set(generator.classes()) == set()
+
+
+def _names(text: str) -> set[str]:
+    return set(re.findall(r"[A-Z]\w+", text))
+
+
+def _class(generator: types.ModuleType, name: str) -> type[Any] | None:
+    """Return the class of the contract that is called so; None: it is none."""
+    for module in (*generator.MODULES, config, history, worlds):
+        found = getattr(module, name, None)
+        if isinstance(found, type) and found.__module__.startswith("makeway."):
+            return found
+    return None

@@ -93,7 +93,7 @@ class ForeignWorkload:
     notes: tuple[str, ...] = ()
     """What was adjusted, one line each."""
     start_wall: float | None = None
-    """Unix time of instant 0, where the trace has it."""
+    """Unix time of instant 0; None: the trace does not say."""
 
 
 class ForeignWorkloadReader(Protocol):
@@ -128,7 +128,7 @@ class Judgement:
     """How a replay compares with a recording."""
 
     differences: tuple[tuple[str, Seconds | None, str, str], ...] = ()
-    """Job, instant, recorded, replayed; empty: they agree."""
+    """Job, instant (None: of the job as a whole), recorded, replayed; empty: they agree."""
     not_imitated: str = ""
     """Why the recording is no measure (undefined behaviour, an artefact); empty: it is one."""
 
@@ -258,6 +258,7 @@ class Term:
     becomes: str = ""
     """In the words of the policy in use; empty: it has no equal there."""
     why: str = ""
+    """What is different about it; empty: nothing."""
 
 
 @attrs.frozen
@@ -265,10 +266,13 @@ class Way:
     """Which jobs make way for which others, and how; for people who read a configuration."""
 
     victims: str
+    """Whose jobs make way: a partition, a QOS, a queue."""
     how: str
     """killed, requeued, checkpointed, suspended or never."""
     by: str
+    """For whose jobs."""
     why: str = ""
+    """What decides it, or limits it; empty: nothing more is to be said."""
 
 
 HOW = {
@@ -339,10 +343,10 @@ class Dialect:
     workloads: Sequence[ForeignWorkloadReader | WorkloadReader] = ()
     """Readers of traces; one for traces too large to be held is a `makeway.readers.api.WorkloadReader`."""
     accounting: Callable[[Sequence[str]], Accounts] | None = None
-    """Reads the files of ``--accounting``, given by path; raises ConfigError with all problems."""
+    """Reads the files of ``--accounting``, given by path; raises ConfigError with all problems. None: it reads none."""
     recordings: Sequence[RecordingReader | ScenarioReader] = ()
     """Readers of recordings of the real scheduler, for ``makeway verify``."""
     vocabulary: Vocabulary | None = None
-    """Words for what is shown to people where a plugin with this dialect is in use."""
+    """Words for what is shown to people where a plugin with this dialect is in use; None: Slurm's."""
     translator: Translator | None = None
-    """Puts configurations into this scheduler's words, and out of them."""
+    """Puts configurations into this scheduler's words, and out of them; None: nobody does."""

@@ -17,6 +17,7 @@ class Listing:
     """A table of what a status command prints."""
 
     headings: tuple[str, ...]
+    """What stands above each column."""
     rows: tuple[tuple[str, ...], ...]
     """Cells, as many as there are headings."""
     notes: Mapping[int, tuple[str, ...]] = mapping()

@@ -20,15 +20,19 @@ class Imported:
     """What a foreign configuration became, and what was left out."""
 
     config: Config
+    """As the TOML file would say it."""
     warnings: tuple[str, ...] = ()
     """One line each, ready to be shown."""
     without_usage: tuple[str, ...] = ()
     """Those that do not hold where usage at the start is worked out (``--warm-up``)."""
     refused: tuple[str, ...] = ()
-    """See `makeway.foreign.ForeignConfig`; so are the next three."""
+    """What the scheduler would not start with, though a replay can do with it."""
     matters: tuple[str, ...] = ()
+    """What decides at this site and is not modelled, a sentence each."""
     unmodelled: tuple[LeftOut, ...] = ()
+    """Parameters that may matter."""
     idle: tuple[LeftOut, ...] = ()
+    """Parameters without influence on a replay."""
     places: Mapping[str, str] = NOTHING
     """Path in the config -> where the foreign file says so, as far as known."""
 
@@ -38,7 +42,9 @@ class Rejected:
     """A row of a workload that cannot be used."""
 
     line: int
+    """Where it stands, from 1 on."""
     reason: str
+    """What was given, and what is allowed."""
     job: str = ""
     """Id of the job, where the row says it; empty: it does not."""
     usual: bool = False
@@ -53,8 +59,11 @@ class Workload:
     """
 
     name: str
+    """What it is called in results: the file's name."""
     jobs: Iterator[JobSpec]
+    """In order of submission."""
     rejected: list[Rejected] = attrs.field(factory=list)
+    """Rows that cannot be used."""
     rejected_count: int = 0
     """All of them; `rejected` keeps the first `most_rejected` of either kind."""
     usual_count: int = 0
@@ -66,7 +75,7 @@ class Workload:
     total: int | None = None
     """How many jobs there are at most; None: the trace is read as the run goes on."""
     start_wall: float | None = None
-    """Unix time of instant 0, where the trace has it."""
+    """Unix time of instant 0; None: the trace does not say."""
     begin: float | None = None
     """Instant at which the span of the log begins, if earlier jobs are in it; None: the log does not say."""
     header: dict[str, str] = attrs.field(factory=dict)
@@ -126,6 +135,7 @@ class ReadOptions:
     """How to read a workload."""
 
     config: Config
+    """The site whose jobs they are."""
     limit: int | None = None
     """Most jobs to take; None: all."""
     progress: Callable[[int], None] | None = None
