@@ -55,6 +55,15 @@ def test_check_tells_level_place_reason_and_section(run: Run, config: Path) -> N
     assert "slurm-preemption 6" in first
 
 
+def test_a_key_can_be_tried(run: Run, config: Path) -> None:
+    """Before it is written into the file: what would be wrong with it, and who would make way."""
+    done = run("check", config, "--set", "policy.preempt_mode=suspend")
+    assert (done.status, "error: policy.preempt_mode: " in done.out) == (1, True)
+    assert "suspended" in run("check", config, "--set", "policy.preempt_mode=suspend,gang").out
+    wrong = run("check", config, "--set", "policy.preemptmode=suspend")
+    assert (wrong.status, "did you mean 'preempt_mode'?" in wrong.out) == (1, True)
+
+
 def test_warnings_fail_if_they_shall(run: Run, slurm_conf: Path) -> None:
     """A parameter that is not modelled and may matter is a warning; one a line, the file's name once."""
     slurm_conf.write_text(slurm_conf.read_text() + "JobSubmitPlugins=lua\nVSizeFactor=5\nInactiveLimit=0\n")

@@ -180,10 +180,10 @@ _VALUES = st.recursive(
     max_leaves=12,
 )
 _FIELDS = (
-    "key name partitions qos account nodes tasks cpus_per_task memory_mb memory_mb_per_cpu gpus gres licenses features "
-    "exclusive time_limit begin hold nice priority requeue signal dependency array command script cwd environment "
-    "input output error open_mode umask limits process_nice notice checkpoint on_end verb jobs user all value changes "
-    "reason config source control port uid"
+    "key name partitions qos account nodes tasks cpus_per_task memory_mb memory_mb_per_cpu gpus gres licenses "
+    "attributes features exclusive time_limit begin hold nice priority requeue signal dependency array command script "
+    "cwd environment input output error open_mode umask limits process_nice notice checkpoint on_end verb jobs user "
+    "all value changes reason config source control port uid"
 ).split()
 _BODIES = st.dictionaries(st.one_of(st.sampled_from(_FIELDS), _TEXTS), _VALUES, max_size=5)
 _ROUTES = st.sampled_from(

@@ -50,6 +50,8 @@ def test_jobs_have_the_rights_of_who_submitted_them(system: Site) -> None:
     ):
         assert what in system.ask(BEN, "post", f"/v1/{route}")
     assert system.ask(BEN, "post", "/v1/jobs", {"command": ["true"], "priority": 9}).startswith("409 ")
+    refused = system.ask(BEN, "post", "/v1/jobs", {"command": ["true"], "attributes": {"site_factor": "9"}})
+    assert "attribute site_factor: allowed by world.settings.attributes: none; operators any" in refused
     assert system.state_of(job) == "RUNNING"
     assert system.ask(ANN, "post", "/v1/commands", {"verb": "cancel", "jobs": [job]})["done"] == [job]
     system.until(lambda: not system.jobs())

@@ -152,6 +152,17 @@ def test_what_people_need_is_taken(given: dict[str, Any]) -> None:
     bodies.request_of(json.dumps({**PLAIN, **given}).encode())  # raises nothing
 
 
+def test_attributes_are_for_policies() -> None:
+    """Numbers are numbers, as in a TOML file; what the daemon keeps there is its own."""
+    given = {"due": "3600", "part": "-0.5", "big": "true", "site": "1e9", "empty": ""}
+    (spec,) = specs(Request(command=("true",), key="k", attributes=given), ANN, "1", 0.0, 0.0)
+    key = spec.attributes["key"]
+    assert spec.attributes == {"due": 3600, "part": -0.5, "big": True, "site": "1e9", "empty": "", "key": key}
+    assert "attributes.after: the daemon's own" in wrong({"attributes": {"after": "x"}})
+    assert "attributes.a b: got 'a b'; allowed: a name" in wrong({"attributes": {"a b": "x"}})
+    assert "attributes" in wrong({"attributes": {f"a{at}": "" for at in range(65)}})
+
+
 def test_a_name_that_comes_from_the_command_can_be_printed() -> None:
     """So can nobody write to the terminal of who looks at the queue."""
     (spec,) = specs(Request(command=("/tmp/\x1b]0;PWNED\x07x",)), ANN, "1", 0.0, 0.0)

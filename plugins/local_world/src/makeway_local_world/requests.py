@@ -40,7 +40,9 @@ CONDITIONS = ("after", "afterany", "afterok", "afternotok")
 KEY, AFTER, HOLD, SAVES = "key", "after", "hold", "saves"
 """Attributes of a job that the daemon keeps: key of the submission, conditions on others, whether it stays held once
 its conditions are met, whether it has a checkpoint command."""
+_OWN = (KEY, AFTER, HOLD, SAVES)
 _JOB = re.compile(r"[0-9]{1,12}(_[0-9]{1,7})?")
+_WHOLE, _DECIMAL = re.compile(r"-?[0-9]{1,15}"), re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}")
 
 
 _NAME = Text(255)
@@ -68,6 +70,11 @@ class Request:
     gpus: int = limited(0, Number(0, 100_000))
     gres: Mapping[str, int] = limited(dict, _COUNTED)
     licenses: Mapping[str, int] = limited(dict, _COUNTED)
+    attributes: Mapping[str, str] = limited(
+        dict,
+        Table(64, Text(100, least=1, shape=r"[A-Za-z_][A-Za-z0-9_.-]*", described="a name"), Text(1000)),
+        "Read by policies; a number is one. Operators give any, others those of `world.settings.attributes`.",
+    )
     features: str = limited("", Text(1000))
     exclusive: bool = limited(False, None)
     time_limit: float | None = limited(None, Number(1, 1e10))
@@ -140,6 +147,9 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
                 parse(text)
             except ValueError as error:
                 found.append(Problem(name, str(error)))
+    found += (
+        Problem(f"attributes.{name}", "the daemon's own") for name in _OWN if name in request.attributes
+    )
     if request.features and not found and (why := unreadable(request.features)):
         found.append(Problem("features", why))
     if found:
@@ -218,7 +228,7 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
     :param wall: the same as Unix time.
     """
     afters = () if request.dependency is None else parse_after(request.dependency)
-    attributes: dict[str, Any] = {}
+    attributes = {name: value_of(text) for name, text in request.attributes.items()}
     if request.key:
         attributes[KEY] = f"{who.uid}:{request.key}"
     if request.checkpoint:
@@ -259,6 +269,15 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
         wall_submit=wall,
     )
     return [spec] if request.array is None else tasks_of(spec, _array(request.array))
+
+
+def value_of(text: str) -> Any:
+    """Return the value of an attribute as a policy reads it: a number, true or false, or the text itself."""
+    if text in ("true", "false"):
+        return text == "true"
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
 
 
 def _whole() -> Any:

@@ -16,10 +16,17 @@ from makeway.errors import ConfigError, Finding, MakewayError, PluginError, Prob
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import apply_mapping, check_mapping
 from makeway.vendors import Vendor, named, vendors
+from makeway_app.cli.changes import change_all
 from makeway_app.cli.group import FAILED
 from makeway_app.cli.inputs import Loaded, check_plugins, load_config
 from makeway_app.cli.listing import listed
-from makeway_app.cli.options import accounting_option, config_argument, nodes_option, release_option
+from makeway_app.cli.options import (
+    accounting_option,
+    config_argument,
+    nodes_option,
+    release_option,
+    set_option,
+)
 from makeway_app.cli.terminal import show
 from makeway_app.readers.commands import commands_of
 from makeway_app.readers.native import workload_of_tables
@@ -36,6 +43,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
     help="Let warnings fail too, and say what the release would refuse to start with as errors.",
 )
 @click.option("--all", "every", is_flag=True, help="List parameters without influence as well.")
+@set_option
 @release_option
 @nodes_option
 @accounting_option
@@ -43,6 +51,7 @@ def check(
     config: Path,
     strict: bool,
     every: bool,
+    changes: tuple[str, ...],
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
@@ -57,6 +66,8 @@ def check(
     loaded: Loaded | None = None
     try:
         loaded = load_config(config, release, nodes, accounting, checked=False)
+        if changes:
+            loaded = attrs.evolve(loaded, config=change_all(loaded.config, changes, "--set"))
     except ConfigError as error:
         findings += _unread(error, nodes, accounting)
     else:

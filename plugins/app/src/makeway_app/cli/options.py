@@ -64,6 +64,12 @@ def config_argument(command: Command) -> Command:
     return click.argument("config", type=click.Path(path_type=Path))(command)
 
 
+def set_option(command: Command) -> Command:
+    """Add ``--set``."""
+    text = "Change a key of the configuration: policy.preempt_mode=requeue."
+    return click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=text)(command)
+
+
 def release_option(command: Command) -> Command:
     """Add ``--release``."""
     vendor = of_releases()
@@ -140,13 +146,7 @@ _WORKLOAD = (
         help=f"Format of the workload: {', '.join(sorted({'native', *catalogue.formats(), *_formats()}))}.",
     ),
     click.option("--limit", type=click.IntRange(1, 10**12), help="Take only so many jobs."),
-    click.option(
-        "--set",
-        "changes",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Change a key of the configuration: policy.preempt_mode=requeue.",
-    ),
+    set_option,
     click.option("--until", type=Duration(), help="Stop at this second of the replay."),
     time_limit_option,
     plugin_option,

@@ -214,7 +214,8 @@ def absent(path: Path, error: BaseException | None) -> Absent:
     if not named and os.geteuid() and any(each.is_dir() for each in (SYSTEM_STATE, SYSTEM_SOCKET.parent)):
         ask = "ask an administrator to start it (makeway up --system)"
         return Absent(f"the daemon of this machine, {SYSTEM_SOCKET}, does not run; {ask}")
-    return Absent(f"no daemon runs at {path}{named}; start one: makeway up")
+    other = "" if named else f", or name the socket of one in {SOCKET}"
+    return Absent(f"no daemon runs at {path}{named}; start one: makeway up{other}")
 
 
 def _url(route: str, query: Mapping[str, Any]) -> str:

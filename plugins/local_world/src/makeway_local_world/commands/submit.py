@@ -102,6 +102,17 @@ def _counted(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     return found
 
 
+def _attributes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """Read ``due=3600``, several times."""
+    found = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"got {text!r}; allowed: NAME=VALUE, as in due=3600", ctx, param)
+        found[name] = value
+    return found
+
+
 _LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in RESOURCES}
 
 
@@ -139,6 +150,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-G", "--gpus", type=click.IntRange(0), default=0, help="GPUs."),
     click.option("--gres", callback=_counted, metavar="NAME:N,...", help="Counted resources, as in gpu:2."),
     click.option("-L", "--licenses", callback=_counted, metavar="NAME:N,...", help="Licences."),
+    click.option(
+        "--attribute",
+        "attributes",
+        multiple=True,
+        callback=_attributes,
+        metavar="NAME=VALUE",
+        help="What a policy reads, as in due=3600. Repeatable.",
+    ),
     click.option(
         "-C", "--constraint", "features", default="", metavar="EXPRESSION", help="Features of the node."
     ),

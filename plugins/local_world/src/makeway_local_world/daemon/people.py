@@ -36,6 +36,8 @@ class Rules:
     """Whether several people are served; else only the daemon's own user, and root."""
     operators: tuple[str, ...] = ()
     """User names, and ``@group`` for all members of a group."""
+    attributes: tuple[str, ...] = ()
+    """Attributes that everybody may give jobs; operators give any."""
     private: bool = False
     """Whether names and commands of others' jobs are hidden."""
     share: Share = attrs.field(factory=Share)
@@ -117,6 +119,7 @@ def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, 
     rules = Rules(
         system=places.system,
         operators=tuple(getattr(settings, "operators", ())),
+        attributes=tuple(getattr(settings, "attributes", ())),
         private=bool(getattr(settings, "private", False)),
         web=str(getattr(settings, "web", "all")),
         web_port=int(getattr(settings, "web_port", 0)),

@@ -251,6 +251,13 @@ class Service:
             raise Refusal("only operators may give a priority")
         if request.nice < 0 and not self.rules.is_operator(caller.uid):
             raise Refusal("only operators may raise a priority (a negative --nice)")
+        if not self.rules.is_operator(caller.uid):
+            for name in request.attributes:
+                if name not in self.rules.attributes:
+                    allowed = ", ".join(self.rules.attributes) or "none"
+                    raise Refusal(
+                        f"attribute {name}: allowed by world.settings.attributes: {allowed}; operators any"
+                    )
         if request.process_nice < 0 and caller.uid != 0:
             raise Refusal("only root may lower the niceness of processes (a negative --process-nice)")
         if self.trouble:
