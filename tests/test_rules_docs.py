@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
-import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -31,6 +29,7 @@ _ALONE = re.compile(
 _ONE = re.compile(rf"({_NUMBER})(?: ({_POINTS}))?")
 _HEADING = re.compile(rf"^#+ ({_NUMBER})(?: (.*))?$", re.MULTILINE)
 _OLD = re.compile(r"\b[Ss]pec(?:ification)? (?:[a-z-]+ )?\d+(?:\.\d+)*\b")
+_TEXT = re.compile(r'[rfb]*"""[\s\S]*?"""|[rfb]*"(?:[^"\\\n]|\\.)*"|[rfb]*\'(?:[^\'\\\n]|\\.)*\'|#[^\n]*')
 _ROW = re.compile(rf"^\| ({_NUMBER}) \| ", re.MULTILINE)
 _HOME = re.compile(r"^\| \[([\w-]+)\]\(\1\.md\) \| (.*) \|$", re.MULTILINE)
 
@@ -96,9 +95,8 @@ def _table(text: str, page: str) -> str:
 def _texts(name: str, text: str) -> Iterator[str]:
     """Yield comments and strings of a module."""
     if name.endswith(".py"):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type in (tokenize.STRING, tokenize.COMMENT):
-                yield token.string
+        for found in _TEXT.finditer(text):
+            yield found[0]
 
 
 def _rules(page: str) -> Mapping[str, str]:
@@ -192,6 +190,19 @@ def test_pages_are_listed() -> None:
 def test_nothing_cites_a_document_that_nobody_has() -> None:
     """The word before a number is a page of the rules."""
     assert [(name, match[0]) for name, text in _tracked() for match in _OLD.finditer(_joined(text))] == []
+
+
+def test_messages_carry_no_numbers() -> None:
+    """What code says to people stands without its rule; a field that names one is not shown."""
+    homes = _homes()
+    found = []
+    for name, text in _tracked():
+        for message in _texts(name, text) if "/src/" in name else ():
+            if "(" in message and '"""' not in message and not message.startswith("#"):
+                alone = _home(name, homes) and _ALONE.search(message)
+                if alone or _NAMED.search(message):
+                    found.append((name, message))
+    assert found == []
 
 
 def test_the_patterns_find_citations() -> None:

@@ -35,7 +35,7 @@ class Finding:
     message: str
     """The reason, in one sentence."""
     section: str = ""
-    """Document and section that say so, as ``slurm-preemption 6.2``; empty: none."""
+    """Rule that says so, by its page in docs/rules and its number, as ``slurm-preemption 6.2``; not shown."""
     always: bool = attrs.field(default=False, eq=False)
     """Whether every replay says so too, since it does not do what the configuration states."""
 
@@ -49,9 +49,8 @@ class Finding:
         return attrs.evolve(self, where=place_of(self.where, places))
 
     def __str__(self) -> str:
-        section = f" ({self.section})" if self.section else ""
         where = f"{self.where}: " if self.where else ""
-        return f"{self.level}: {where}{self.message}{section}"
+        return f"{self.level}: {where}{self.message}"
 
 
 def place_of(path: str, places: Mapping[str, str]) -> str:

@@ -65,7 +65,7 @@ class Vendor:
     """Finds what the scheduler would refuse, ignore or do unexpectedly in a valid `makeway.config.Config`; None:
     nothing."""
     sections: Mapping[str, str] = NOTHING
-    """Last word of a path in the configuration -> section of the spec that says why a single value is wrong."""
+    """Last word of a path in the configuration -> rule that says why a single value is wrong."""
     spellings: Mapping[str, str] = NOTHING
     """Things of a `Vocabulary` as its plugins name them -> as makeway does."""
 

@@ -327,7 +327,7 @@ MEMORY = {"select_parameters": "CR_Memory"}
 
 
 def test_linear_forgets_the_memory_of_a_suspended_victim() -> None:
-    """L08: 700 MB and 500 MB on a node of 1,000 MB; the spec calls it a defect, the record excuses it."""
+    """L08: 700 MB and 500 MB on a node of 1,000 MB; it is a defect, the record excuses it."""
     run = replay_table(
         """
         job   partition  submit  nodes  run_time  memory_mb

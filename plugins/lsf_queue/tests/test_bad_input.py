@@ -307,7 +307,7 @@ GROUP = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nold (h1 %s)\nEnd HostGroup\n"
         ),
         pytest.param(
             {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nchem@ 1\nEnd User\n"},
-            "lsb.users:3: names the group 'chem', which does not exist (lsf 9.3)",
+            "lsb.users:3: names the group 'chem', which does not exist",
             id="user: a group that is not there",
         ),
         pytest.param(

@@ -46,6 +46,6 @@ def test_it_is_in_the_page(key: str) -> None:
 
 
 def test_the_spec_is_known() -> None:
-    """What the spec lists is read, or known to be without an effect."""
+    """What lsf 9.3 lists is read, or known to be without an effect."""
     known = {*READ, *keywords.QUEUE_IDLE, *keywords.PARAMS_IDLE}
     assert sorted(set(SPEC) - known) == []

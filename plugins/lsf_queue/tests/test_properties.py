@@ -1,6 +1,6 @@
 """What holds for all sites and workloads: the relation, slots and limits, minimal victims, same input same record.
 
-What is allowed is worked out here once more from the spec, not asked of the plugin; `test_mutants` shows that each
+What is allowed is worked out here once more from the rules, not asked of the plugin; `test_mutants` shows that each
 property notices a plugin that is broken.
 """
 

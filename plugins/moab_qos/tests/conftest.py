@@ -1,4 +1,4 @@
-"""Play the spec's scenarios: a few lines of moab.cfg, a few jobs in the spec's notation, and what came of it."""
+"""Play scenarios: a few lines of moab.cfg, a few jobs in a short notation, and what came of it."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_shapes_of_commands(listed: Any) -> None:
     assert unread == []
 
 
-# ------------------------------------------------------- variations, expected by section 17 of the spec
+# ------------------------------------------------------- variations, expected by section 17
 QOS = {
     "high": "PRIORITY=1000 QFLAGS=PREEMPTOR",
     "med": "PRIORITY=500",

@@ -295,7 +295,7 @@ def drawn(seed: int, *, like: bool) -> Iterator[tuple[Layout, Request, Pool]]:
         for _ in range(6):
             request = wanted(chance, base, len(total))
             if len(place.by_weight) > 1:
-                request = attrs.evolve(request, contiguous=False)  # the spec leaves their weight open
+                request = attrs.evolve(request, contiguous=False)  # the rules leave their weight open
             yield place, request, Pool(bitmap.of(sorted(nodes)), cpus, cpus[0] if like else None)
 
 

@@ -10,7 +10,7 @@ import pytest
 from makeway_testing.builders import Machine, cluster, node
 
 NEW, OLD = "26.11", "22.05.8"
-"""The releases that the spec tells apart; rows without one hold in both."""
+"""The releases that the rules tell apart; rows without one hold in both."""
 
 TEN: Machine = cluster(10, sockets=1, cores_per_socket=2)
 FOUR: Machine = cluster(4, sockets=2, cores_per_socket=4)

@@ -1,4 +1,4 @@
-"""The fast search takes the same victims as a plain transcription of the spec, on random small clusters.
+"""The fast search takes the same victims as a plain transcription of the rules, on random small clusters.
 
 The transcription below knows nothing of books, tables and batches: for every question it looks through all jobs
 that are still there (slurm-preemption 5.2.1 to 5.2.3, slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6). It is

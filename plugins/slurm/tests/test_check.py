@@ -703,8 +703,7 @@ def test_many_partitions_share_findings() -> None:
 def test_finding_reads_as_one_line() -> None:
     found = check(site(mode=("suspend",)))[0]
     assert str(found) == (
-        "error: policy.preempt_mode: SUSPEND needs GANG, which resumes the victims: write "
-        "SUSPEND,GANG (slurm-preemption 6.2)"
+        "error: policy.preempt_mode: SUSPEND needs GANG, which resumes the victims: write SUSPEND,GANG"
     )
 
 

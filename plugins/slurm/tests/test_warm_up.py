@@ -82,7 +82,7 @@ FOUR = "billing=4,cpu=4,mem=400M,node=1"
     [(1000, 55, 193.72), (1000, 115, 377.53), (1000, 175, 537.52), (200, 235, 550.03)],
 )
 def test_p6_decay(tmp_path: Path, end: int, at: int, expected: float) -> None:
-    """4 CPUs from second 0 on: the sums of the specification, at the recalculations 55, 115, 175, 235."""
+    """4 CPUs from second 0 on: the sums of 2.2, at the recalculations 55, 115, 175, 235."""
     path = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 0, end, FOUR))
     found = used(warmed(site(), [path], ZERO + at)[0])
     for name in ("physics/ada", "physics", "root", "qos normal"):

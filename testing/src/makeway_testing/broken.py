@@ -1,4 +1,4 @@
-"""Say which rule was broken, and what the spec excuses."""
+"""Say which rule was broken, and what is excused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXCUSES: Mapping[str, str] = {
 
 @attrs.frozen
 class Excused:
-    """One time that the spec excused what would else be an error."""
+    """One time that something excused what would else be an error."""
 
     at: Seconds
     excuse: str

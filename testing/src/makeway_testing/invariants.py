@@ -1,7 +1,7 @@
 """Check after every step what may never happen (the house plan, "What may never happen").
 
 `InvariantChecker` is meant for ``Options.after_step`` and remembers what it has seen; `check_invariants` looks
-at one instant. Where real Slurm does what may never happen, the spec says so: these excuses are listed in
+at one instant. Where real Slurm does what may never happen, the rules say so: these excuses are listed in
 `EXCUSES`, and the checker keeps a note of each time that it granted one.
 """
 
@@ -57,7 +57,7 @@ def check_invariants(engine: Engine, resumed: Iterable[str] = ()) -> list[Excuse
     """Check one instant: cores, memory, and that no job is lost.
 
     :param resumed: ids of the jobs that a person resumed.
-    :returns: what the spec excuses.
+    :returns: what is excused.
     :raises InvariantError: naming rule, instant and jobs.
     """
     known = frozenset(resumed)

@@ -378,7 +378,7 @@ def test_check_knows_the_attributes_of_queues(tmp_path: Path) -> None:
         """
     )
     done = makeway(tmp_path, "check", "site.toml")
-    message = "priority: no such attribute is modelled; did you mean 'Priority'? (openpbs 6.3)"
+    message = "priority: no such attribute is modelled; did you mean 'Priority'?"
     assert f"warning: partition[0].attributes: {message}" in done.stdout
 
 

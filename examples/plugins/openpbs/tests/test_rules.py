@@ -1,4 +1,4 @@
-"""Single rules, and what is refused, by the numbers of the specification."""
+"""Single rules, and what is refused, by the numbers of docs/rules/openpbs.md."""
 
 from __future__ import annotations
 

@@ -411,6 +411,6 @@ LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (
 
 
 def load_time(site: Site) -> list[Finding]:
-    """Return what LSF, or the spec, says at load time."""
+    """Return what LSF, or a rule, says at load time."""
     odd = [_warning(problem.where, problem.message, "2.1") for problem in site.oddities]
     return [*odd, *(finding for rule in LOAD_TIME for finding in rule(site))]

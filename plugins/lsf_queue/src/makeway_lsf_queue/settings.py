@@ -2,7 +2,7 @@
 
 Tables keep LSF's own keywords and spelling, so that a configuration can be compared with the files line by
 line; queues and hosts carry theirs in the ``attributes`` of their partition and node. Every option below decides
-something that rests on memory or inference alone; its default is the decision that the spec proposes.
+something that rests on memory or inference alone; its default is the decision taken in docs/rules/lsf.md.
 """
 
 from __future__ import annotations

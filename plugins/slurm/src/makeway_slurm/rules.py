@@ -1,6 +1,6 @@
 """Decide by release of Slurm which of two behaviours is in force.
 
-Each rule has a name, a sentence, the release from which it holds, and its section of the spec. The setting
+Each rule has a name, a sentence, the release from which it holds, and a place in docs/rules. The setting
 ``[scheduler] slurm_release`` sets them all; ``[scheduler.rules]`` sets single ones.
 """
 

@@ -1,4 +1,4 @@
-"""Say which release of Slurm a configuration states, and where the specs say what its values mean."""
+"""Say which release of Slurm a configuration states, and which rules say what its values mean."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTIONS: Mapping[str, str] = {
     "preempt": "slurm-preemption 6.4",
     "select_parameters": "slurm-gang-and-select 4.6",
 }
-"""Last word of a path in the configuration -> section of the spec that says why a single value is wrong."""
+"""Last word of a path in the configuration -> rule that says why a single value is wrong."""
 
 
 def release_of(scheduler: SchedulerTable) -> str | None:

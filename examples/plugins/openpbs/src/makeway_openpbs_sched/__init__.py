@@ -4,7 +4,7 @@ Every job has a preemption value by the level of ``preempt_prio`` that it is in.
 running jobs of lower value, the lowest value and the most recent start first, as far as they can help with what
 blocks it; whoever turns out needless is let off. Each victim goes through the letters of ``preempt_order`` for
 the share of its time that is left. Suspended jobs wait in the queue like any other, and go on where they were.
-Section numbers are those of the specification that this was written from; what it infers is a setting.
+Section numbers are those of docs/rules/openpbs.md; what is inferred there is a setting.
 
 ============== ===================================================================
 module         what it owns

@@ -204,7 +204,7 @@ def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> str:
     excused = Counter(each.excuse for each in checker.excused)
     shown = ", ".join(f"{excuse} {number:,} times" for excuse, number in sorted(excused.items()))
     leader = run.engine.policies.leader
-    as_told = f"as real {leader.title} does" if leader is not None else "as the specification says"
+    as_told = f"as real {leader.title} does" if leader is not None else "as its rules say"
     but = f"; {as_told}: {shown}" if excused else ""
     return f"the invariants held after all of {checker.steps:,} steps{but}"
 

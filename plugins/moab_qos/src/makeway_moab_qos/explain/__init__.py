@@ -1,6 +1,6 @@
 """Go through the trouble-shooting list for a job that should have preempted and did not (moab 12.1).
 
-The wording of the vendor's list is lost; the questions are the spec's K01 to K22. All are answered, not
+The wording of the vendor's list is lost; the questions are K01 to K22. All are answered, not
 only the first that fails, each with the setting that decided it.
 """
 

@@ -344,4 +344,4 @@ def _on_one_node(config: Config) -> Config:
 
 def _as_problem(draft: Draft, finding: Finding) -> Problem:
     place = place_of(finding.where, draft.places)
-    return Problem(place, f"{finding.message} ({finding.section})")
+    return Problem(place, finding.message)

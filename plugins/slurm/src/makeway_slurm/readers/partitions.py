@@ -126,14 +126,12 @@ class _Line:
         if setting is None or words is None:
             return None
         if "cluster" in setting.value.lower().split(","):
-            self.draft.warn(
-                setting, "CLUSTER means OFF on a partition; leave PreemptMode out to inherit (3.1)"
-            )
+            self.draft.warn(setting, "CLUSTER means OFF on a partition; leave PreemptMode out to inherit")
         if "gang" not in words:
             return words
         rest = tuple(word for word in words if word != "gang")
         left = "the rest counts" if rest else "nothing is left, which means OFF"
-        self.draft.warn(setting, f"GANG is for the cluster only and is dropped; {left} (6.3)")
+        self.draft.warn(setting, f"GANG is for the cluster only and is dropped; {left}")
         return rest or ("off",)
 
     def _ranks(self) -> tuple[int, int]:
@@ -202,7 +200,7 @@ class _Line:
         if reason is None:
             return (own[0],)
         tell = self.draft.reporter(setting) if own else self.draft.refuser(setting)
-        tell(f"ignored: {reason} (slurm-gang-and-select 0.3)")
+        tell(f"ignored: {reason}")
         return nothing
 
     def _attributes(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 Each function raises ValueError with a message that makes sense after ``file:line Key:``.
 Where Slurm reports a value and carries on with another, so do we: `report` gets one sentence on it.
-Numbered sections are those of the preemption specification (slurm-preemption.md).
 """
 
 from __future__ import annotations
