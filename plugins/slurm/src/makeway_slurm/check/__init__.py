@@ -1,8 +1,8 @@
 """Find what Slurm would refuse, ignore or do unexpectedly in a configuration.
 
 ``error`` means that Slurm does not start with it, ``warning`` that something is ignored or that it
-does what few people expect, ``note`` that it is worth knowing. A configuration that is wrong by itself (unknown QOS, bad host list) gives just these
-errors.
+does what few people expect, ``note`` that it is worth knowing. A configuration that is wrong by
+itself (unknown QOS, bad host list) gives just these errors.
 """
 
 from __future__ import annotations
