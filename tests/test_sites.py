@@ -53,3 +53,18 @@ def test_a_site_is_answered_as_its_vendor_says(
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
+
+
+def test_the_pages_name_what_is_there() -> None:
+    """Each name in the tables of docs/seed-pages.md is a site, a scenario that was played, or a test."""
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "seed-pages.md").read_text()
+    tables = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
+    named = {name for line in tables for name in re.findall(r"`([\w-]+)`", line.rpartition(" | ")[2])}
+    there = {folder.name for folder in SITES.iterdir()}
+    for folder in ("oracle", "recordings"):
+        there |= {file.stem for file in (root / "tests" / folder / "scenarios").glob("*.toml")}
+    for file in root.glob("plugins/*/tests/*.py"):
+        there |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
+    assert len(tables) > 80
+    assert named <= there, sorted(named - there)
