@@ -21,7 +21,7 @@ _ITEM = rf"{_NUMBER}(?![\d.]*\d)(?: {_POINTS}| quirk|,? end| [a-h](?=[ ),.;:]))?
 _JOINED = r"(?:, and |, or |, | and | or | to |; )"
 _LIST = rf"{_ITEM}(?:{_JOINED}{_ITEM})*"
 _NAMED = re.compile(rf"(?<![\w/.-])({'|'.join(PAGES)}),? ({_LIST})")
-_UNIT = r"(?! ?(?:%|s|ms|h|min|in|of|and just|times|seconds?|minutes?|[GMK]i?B|CPUs|\w*\()\b)"
+_UNIT = r"(?! ?[/*+^])(?! ?(?:%|s|ms|h|min|in|of|and just|times|seconds?|minutes?|[GMK]i?B|CPUs|\w*\()\b)"
 _DOTTED = rf"(?=\d+(?:, \d+)*\.){_LIST}"
 _ALONE = re.compile(
     rf"(?:(?<![\w\])\"'])\(|\A[rf]*\"\"\"|: (?={_LIST}\.?\"\"\"))({_DOTTED}){_UNIT}|\b[Ss]ections? ({_LIST})"
@@ -226,7 +226,9 @@ def test_the_patterns_find_citations() -> None:
         ["1.2 no. 1 and 7"],
     ]
     assert [
-        each for each in ("wait(1.5)", "(0.13 s)", "(2)", "sbatch(1)", "22.05.8") if _ALONE.search(each)
+        each
+        for each in ("wait(1.5)", "(0.13 s)", "(0.5/5)", "(2)", "sbatch(1)", "22.05.8")
+        if _ALONE.search(each)
     ] == []
     assert [(each.number, each.points) for each in _each(page, "1.2 no. 1 and 7, 3.1", "")] == [
         ("1.2", ("1", "7")),
