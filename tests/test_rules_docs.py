@@ -22,7 +22,7 @@ _JOINED = r"(?:, and |, or |, | and | or | to |; )"
 _LIST = rf"{_ITEM}(?:{_JOINED}{_ITEM})*"
 _NAMED = re.compile(rf"(?<![\w/.-])({'|'.join(PAGES)}),? ({_LIST})")
 _UNIT = r"(?! ?[/*+^])(?! ?(?:%|s|ms|h|min|in|of|and just|times|seconds?|minutes?|[GMK]i?B|CPUs|\w*\()\b)"
-_DOTTED = rf"(?=\d+(?:, \d+)*\.){_LIST}"
+_DOTTED = rf"(?=\d+(?:, \d+)*(?:\.| no\.)){_LIST}"
 _ALONE = re.compile(
     rf"(?:(?<![\w\])\"'])\(|\A[rf]*\"\"\"|: (?={_LIST}\.?\"\"\"))({_DOTTED}){_UNIT}|\b[Ss]ections? ({_LIST})"
 )

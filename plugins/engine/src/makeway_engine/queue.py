@@ -488,7 +488,10 @@ def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
 
 
 def key_reserved_first(job: Job, partition: Partition, rank: int = 0) -> Key:
-    """Return the same with jobs that ask for a reservation before others of their rank (9 no. 8)."""
+    """Return the same with jobs that ask for a reservation before others of their rank.
+
+    The rule is slurm-priority-and-limits 9 no. 8.
+    """
     place = 2 * rank if job.spec.reservation else 2 * rank + 1
     return (place, -partition.priority_tier, -job.priority, job.submit_at, job.index, turn_of(job, partition))
 

@@ -149,7 +149,10 @@ def shares_instead(facts: Facts) -> Iterator[Finding]:
 
 
 def het_beside(facts: Facts) -> Iterator[Finding]:
-    """Say that gang leaves heterogeneous jobs alone: others are laid over them, and both run (1.1)."""
+    """Say that gang leaves heterogeneous jobs alone: others are laid over them, and both run.
+
+    The rule is slurm-gang-and-select 1.1.
+    """
     if not facts.overlays:
         return
     overlaid = [(low, high) for low, high in facts.below if _may_overlay(facts, low, high)]

@@ -120,7 +120,7 @@ class _Line:
         return parse_limit if setting is None else limit_parser(self.draft.refuser(setting))
 
     def _mode(self) -> tuple[str, ...] | None:
-        """Translate PreemptMode; GANG is dropped, as it is a cluster-wide option. 6.3."""
+        """Translate PreemptMode; GANG is dropped, as it is a cluster-wide option (6.3)."""
         setting = self.record.get("PreemptMode")
         words = self.draft.read(setting, mode_words, None, f"{self.path}.preempt_mode")
         if setting is None or words is None:
@@ -135,14 +135,14 @@ class _Line:
         return rest or ("off",)
 
     def _ranks(self) -> tuple[int, int]:
-        """Translate Priority, which sets both, PriorityTier and PriorityJobFactor. 6.3."""
+        """Translate Priority, which sets both, PriorityTier and PriorityJobFactor (6.3)."""
         both = self.value("Priority", _parse_tier, 1, "priority_tier")
         tier = self.value("PriorityTier", _parse_tier, both, "priority_tier")
         factor = self.value("PriorityJobFactor", _parse_tier, both, "priority_job_factor")
         return tier, factor
 
     def _sharing(self) -> tuple[str, bool]:
-        """Translate OverSubscribe (once Shared), ExclusiveUser and Exclusive (26.05). 6.3."""
+        """Translate OverSubscribe (once Shared), ExclusiveUser and Exclusive of 26.05 (6.3)."""
         setting = self.record.get("OverSubscribe") or self.record.get("Shared")
         report = self.draft.reporter(setting) if setting else _ignore
         parse = _sharing_parser(report)

@@ -79,7 +79,7 @@ def read_policy(draft: Draft) -> PolicyTable:
 
 
 def _preempt_type(draft: Draft) -> str:
-    """Translate PreemptType; one that cannot be loaded stops the controller. 6.2."""
+    """Translate PreemptType; one that cannot be loaded stops the controller (6.2)."""
     setting = draft.get("PreemptType")
     if setting is not None:
         draft.places.setdefault("policy.preempt_mode", setting.where)
@@ -146,7 +146,7 @@ def _timeslice(draft: Draft) -> float:
 
 # ------------------------------------------------------------------------------------ preemption
 def _preemption(draft: Draft) -> PreemptionTable:
-    """Translate PreemptExemptTime and PreemptParameters, with their older spellings. 6.5."""
+    """Translate PreemptExemptTime and PreemptParameters, with their older spellings (6.5)."""
     exempt = draft.read(draft.get("PreemptExemptTime"), parse_time, None, "policy.preemption.exempt_time")
     options = _preempt_options(draft)
     return PreemptionTable(

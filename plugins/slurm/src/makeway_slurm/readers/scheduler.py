@@ -178,7 +178,7 @@ def _parse_cred_expire(text: str) -> int | None:
 
 
 def _suspend_grace_time(draft: Draft) -> dict[str, float | int]:
-    """Return suspend_grace_time, which can be set since 23.11. 6.5."""
+    """Return suspend_grace_time, which can be set since 23.11 (6.5)."""
     setting = draft.get("PreemptParameters")
     if setting is None:
         return {}
