@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -18,12 +17,12 @@ from typing import Any
 
 import attrs
 import pytest
+from attacks import as_user
 from click.testing import CliRunner, Result
 
 from makeway_app.cli import cli
-from makeway_local_world.commands.client import Daemon, Refused
+from makeway_local_world.commands.client import Daemon
 
-sys.path.insert(0, str(Path(__file__).parent / "attacking"))
 PATIENCE = 60.0
 """Seconds after which a test gives up, on whatever machine."""
 CONFIG = """
@@ -125,31 +124,7 @@ class Site:
     def ask(self, uid: int, method: str, *values: Any, **query: Any) -> Any:
         """Ask the daemon as a user; a refusal comes back as its status and its text."""
         socket = Path(self.environ.get("MAKEWAY_SOCKET", self.state / "socket"))
-        return self.as_user(uid, lambda: getattr(Daemon(socket), method)(*values, **query))
-
-    def as_user(self, uid: int, work: Callable[[], Any]) -> Any:
-        """Do something in a child with the rights of a user; return what it returns, by way of JSON."""
-        reading, writing = os.pipe()
-        child = os.fork()
-        if not child:
-            told: dict[str, Any] = {}
-            try:
-                os.setgroups([])
-                os.setgid(pwd.getpwuid(uid).pw_gid)
-                os.setuid(uid)
-                told["value"] = work()
-            except Refused as error:
-                told["refused"] = f"{error.status} {error}"
-            except BaseException as error:
-                told["error"] = repr(error)
-            os.write(writing, json.dumps(told).encode())
-            os._exit(0)
-        os.close(writing)
-        with open(reading) as stream:
-            told = json.loads(stream.read())
-        os.waitpid(child, 0)
-        assert "error" not in told, told
-        return told.get("refused", told.get("value"))
+        return as_user(uid, lambda: getattr(Daemon(socket), method)(*values, **query))
 
     def close(self) -> None:
         """End all that was started."""

@@ -25,7 +25,9 @@ class _Loop:
     why_unwritten = ""
 
     def __init__(self) -> None:
-        self.engine = types.SimpleNamespace(recorder=types.SimpleNamespace(tee=lambda heard: None))
+        self.engine = types.SimpleNamespace(
+            recorder=types.SimpleNamespace(tee=lambda heard: None, refusals=[])
+        )
         self.journal = None
         self.inbox: list[Any] = []
         self.done: list[Any] = []

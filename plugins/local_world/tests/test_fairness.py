@@ -12,7 +12,7 @@ from typing import Any
 
 import attacks
 import pytest
-from attacks import ANN, BEN, crowd, error_of, raw, request, status_of, submission, within
+from attacks import ANN, BEN, as_user, crowd, error_of, raw, request, status_of, submission
 
 from makeway_local_world.daemon.doorman import WHOLE_WITHIN
 from makeway_local_world.daemon.fairness import PIECE, Fairness, Share, TooMany
@@ -85,7 +85,7 @@ def innocent(path: Path, longest: float = 20.0) -> None:
         return [status_of(each) for each in told]
 
     began = time.monotonic()
-    assert within(BEN, work) == [201, 200]
+    assert as_user(BEN, work) == [201, 200]
     assert time.monotonic() - began < longest
 
 
@@ -145,7 +145,7 @@ def test_a_body_that_never_comes_is_given_up(served: Path) -> None:
                     break
             return [status_of(answer), time.monotonic() - began]
 
-    status, took = within(ANN, slow)
+    status, took = as_user(ANN, slow)
     assert status in (0, 408)
     assert WHOLE_WITHIN - 2 < took < WHOLE_WITHIN + 10
 
@@ -167,7 +167,7 @@ def test_who_asks_too_much_is_told_so(served: Path) -> None:
         time.sleep(3.0)
         return [counts, told, status_of(raw(served, request("GET", "/v1/daemon")))]
 
-    counts, told, afterwards = within(ANN, flood)
+    counts, told, afterwards = as_user(ANN, flood)
     assert counts["429"] >= 1
     assert "too many requests" in told
     assert afterwards == 200
@@ -196,7 +196,7 @@ def test_jobs_and_bytes_of_one_user(served: Path, crowded: Site) -> None:
     """Refused with the reason; an array of 1,000 tasks and 1 MB is stored once; what has ended counts no more."""
 
     def ask(**fields: Any) -> list[Any]:
-        answer = within(ANN, lambda: raw(served, request("POST", "/v1/jobs", submission(**fields))).decode())
+        answer = as_user(ANN, lambda: raw(served, request("POST", "/v1/jobs", submission(**fields))).decode())
         return [status_of(answer.encode()), error_of(answer.encode()), answer]
 
     environment = {f"K{at}": "z" * 100_000 for at in range(10)}

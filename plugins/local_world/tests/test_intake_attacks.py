@@ -13,7 +13,7 @@ from typing import Any
 
 import attacks
 import pytest
-from attacks import ANN, BEN, error_of, raw, request, status_of, submission, within
+from attacks import ANN, BEN, as_user, error_of, raw, request, status_of, submission
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -147,12 +147,12 @@ def test_raw_requests(served: Path, name: str) -> None:
         answer = raw(served, data() if callable(data) else data, half=True)
         return [status_of(answer), error_of(answer), time.monotonic() - began]
 
-    status, told, took = within(ANN, attack)
+    status, told, took = as_user(ANN, attack)
     assert status in GOOD | REFUSED | {0}, (status, told)
     assert status < 400 or told or status in (400, 405, 417, 501), "a refusal says why"
     assert len(told) < 50_000
     assert took < LONGEST + attacks.HALF
-    assert status_of(within(BEN, lambda: raw(served, get("/v1/daemon")).decode()).encode()) == 200
+    assert status_of(as_user(BEN, lambda: raw(served, get("/v1/daemon")).decode()).encode()) == 200
 
 
 # ------------------------------------------------------------------------------------- at random
@@ -283,10 +283,9 @@ def _fuzzed(served: Path, many: int, first: int) -> dict[str, Any]:
 
 
 def _watched(served: Path, many: int, first: int) -> dict[str, Any]:
-    """Fuzz as one user, beside another one who is served all the time."""
-    with attacks.crowd(BEN, lambda: None):
-        found: dict[str, Any] = within(ANN, lambda: _fuzzed(served, many, first))
-        innocent = within(BEN, lambda: raw(served, post(submission(name="innocent"))).decode()).encode()
+    """Fuzz as one user; another one is served afterwards."""
+    found: dict[str, Any] = as_user(ANN, lambda: _fuzzed(served, many, first))
+    innocent = as_user(BEN, lambda: raw(served, post(submission(name="innocent"))).decode()).encode()
     assert status_of(innocent) == 201, innocent
     return found
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attacks import ANN
 
 from makeway_local_world.commands import client
 
 Site = Any
-ANN = 65534
-"""A user that every Linux has: nobody."""
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
 TIERS = """
 node = [{ name = "n1", cpus = 4, memory_mb = 8000 }]

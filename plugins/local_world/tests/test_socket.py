@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attacks import ANN, as_user
 
 from makeway.errors import ConfigError
 from makeway_local_world.commands.client import Daemon
@@ -182,19 +183,8 @@ def test_another_user_gets_no_answer_from_a_daemon_of_ones_own(up: Site) -> None
     for path in (up.directory, up.state):
         path.chmod(0o755)
     (up.state / "socket").chmod(0o666)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        with contextlib.suppress(BaseException):
-            os.setgid(65534)
-            os.setuid(65534)
-            status, answer = asked(up, "POST", "/v1/jobs", b'{"command": ["true"]}')
-            os.write(writing, f"{status} {answer.get('error')}".encode())
-        os._exit(0)
-    os.close(writing)
-    with open(reading) as stream:
-        assert stream.read() == "403 this daemon serves its own user only"
-    os.waitpid(child, 0)
+    status, answer = as_user(ANN, lambda: asked(up, "POST", "/v1/jobs", b'{"command": ["true"]}'))
+    assert (status, answer["error"]) == (403, "this daemon serves its own user only")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -107,7 +107,7 @@ def _cgroups(daemon: Mapping[str, Any] | None, *, shared: bool) -> Iterator[Find
     if not known["base"]:
         text = f"none: {known['why_not']}; memory is watched, not limited; cores are bound, not enforced"
         if shared:
-            text += "; a job that kills its keeper may leave processes that nobody finds"
+            text += "; a job that kills its keeper may leave processes that are not found"
         yield Finding(level, "cgroups", text, help_)
         return
     yield Finding("ok", "cgroups", "jobs are frozen and killed as a whole, and cannot leave their cgroup")

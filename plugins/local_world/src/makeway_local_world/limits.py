@@ -7,6 +7,7 @@ defaults and the limits of a request; `problems` lists what is wrong with an ins
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,12 +22,12 @@ _MOST_TOLD = 20
 """Problems of one field that are told."""
 
 
-class Limit:
+class Limit(ABC):
     """How much a value may hold."""
 
+    @abstractmethod
     def wrong(self, value: Any) -> Iterable[tuple[str, str]]:
         """Return what is wrong with a value: where in it, and what is given and allowed."""
-        raise NotImplementedError
 
     def schema(self) -> dict[str, Any]:
         """Return what JSON schema says of it."""

@@ -5,7 +5,7 @@ The daemon stores a submission before the engine hears of the job; the world rea
     STATE/jobs/ID/submission.json      0600 in 0700: it holds the user's environment, which may hold secrets
 
 The tasks of an array share one. The first line says the version and where the output goes, the second one all of it;
-that one is cut off once all jobs have ended. Files of `VERSIONS` are read; others are refused.
+that one is cut off once all jobs have ended. Files of another version are refused.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from makeway.state import Held
 from makeway_local_world.keeping.files import open_directory, write_durably
 
 T = TypeVar("T")
-VERSION = 3
-VERSIONS = (3,)
-"""Versions of the file that can be read."""
+VERSION = 1
+"""Version of the file."""
 FILE = "submission.json"
 HELD = "held"
 """What a start holds is in a file of this name and the number of the start."""
@@ -254,9 +253,11 @@ def _read(state: Path, job_id: str) -> tuple[Path, dict[str, Any], Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise SubmissionError(f"{path}: it cannot be read: {reason_of(error)}") from None
     version = first.get(_KEY) if isinstance(first, dict) else None
-    if version not in VERSIONS:
-        allowed = ", ".join(map(str, VERSIONS))
-        raise SubmissionError(f"{path}: got version {version!r}; this makeway reads {allowed}")
+    if version != VERSION:
+        raise SubmissionError(
+            f"{path}: got version {version!r}; allowed: {VERSION}; "
+            "cancel the job and submit it again, or start the makeway that stored it"
+        )
     return path, first, rest[0] if rest else None
 
 

@@ -6,13 +6,15 @@ import contextlib
 import json
 import os
 import pwd
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
+from makeway_local_world.commands.client import Refused
+from makeway_local_world.keeping import linux
 
 ANN, BEN = 65534, 1
 """Users that every Linux has: nobody, and daemon."""
@@ -102,21 +104,23 @@ def error_of(answer: bytes) -> str:
     return ""
 
 
-def within(uid: int, work: Callable[[], Any]) -> Any:
-    """Do something with the rights of a user in a child; return what it returns, by way of JSON."""
+def as_user(uid: int, work: Callable[[], Any]) -> Any:
+    """Do something with the rights of a user in a child; return what it returns by way of JSON, or why it may not."""
     reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reading)
-        told: dict[str, Any] = {}
+
+    def tell() -> None:
         try:
-            _become(uid)
-            told["value"] = work()
+            text = json.dumps({"value": work()})
+        except Refused as error:
+            text = json.dumps({"value": f"{error.status} {error}"})
+        except PermissionError as error:
+            text = json.dumps({"value": error.strerror})
         except BaseException as error:
-            told["error"] = repr(error)
+            text = json.dumps({"error": repr(error)})
         with open(writing, "w") as stream:
-            json.dump(told, stream)
-        os._exit(0)
+            stream.write(text)
+
+    child = _child(uid, tell)
     os.close(writing)
     with open(reading) as stream:
         told = json.loads(stream.read() or '{"error": "it ended"}')
@@ -125,45 +129,40 @@ def within(uid: int, work: Callable[[], Any]) -> Any:
     return told["value"]
 
 
-def _become(uid: int) -> None:
-    if uid != os.geteuid():
-        os.setgroups([])
-        os.setgid(pwd.getpwuid(uid).pw_gid)
-        os.setuid(uid)
-
-
-@attrs.define
-class Crowd:
-    """A child that does something with the rights of a user until it is told to end."""
-
-    pid: int
-    _line: socket.socket
-
-    def end(self) -> None:
-        """Have it end."""
-        self._line.close()
-        os.waitpid(self.pid, 0)
-
-
 @contextlib.contextmanager
-def crowd(uid: int, work: Callable[[], Any]) -> Iterator[Crowd]:
+def crowd(uid: int, work: Callable[[], Any]) -> Iterator[None]:
     """Have a user do something in the background; what it returns is held until the end."""
     ours, theirs = socket.socketpair()
-    child = os.fork()
-    if not child:
-        with contextlib.suppress(BaseException):
-            ours.close()
-            _become(uid)
-            held = work()
-            theirs.sendall(b"!")
-            theirs.recv(1)
-            del held
-        os._exit(0)
+
+    def hold() -> None:
+        held = work()
+        theirs.sendall(b"!")
+        theirs.recv(1)
+        del held
+
+    child = _child(uid, hold)
     theirs.close()
     ours.settimeout(2 * PATIENCE)
-    made = Crowd(child, ours)
     try:
         assert ours.recv(1) == b"!", "it failed"
-        yield made
+        yield
     finally:
-        made.end()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        ours.close()
+
+
+def _child(uid: int, work: Callable[[], None]) -> int:
+    """Do something in a child with the rights of a user; it never outlives this process. Return its number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        if uid != os.geteuid():
+            os.setgroups([])
+            os.setresgid(*[pwd.getpwuid(uid).pw_gid] * 3)
+            os.setresuid(uid, uid, uid)
+        linux.die_with_parent(signal.SIGKILL)
+        work()
+    finally:
+        os._exit(0)

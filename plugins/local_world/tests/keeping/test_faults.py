@@ -272,7 +272,7 @@ def test_a_job_that_nobody_submitted(rig: Any) -> None:
 
 # -------------------------------------------------------------------------------- what others do
 def test_stopped_and_continued_by_its_user(rig: Any) -> None:
-    """It keeps its CPUs, as a STOPPED job does in Slurm (squeue(1), JOB STATE CODES); nobody starts beside it."""
+    """It keeps its CPUs, as a STOPPED job does in Slurm (squeue(1), JOB STATE CODES); no other job starts beside it."""
     rig.submit("1", "sleep", "1000")
     rig.until_runs("1")
     leader = proc.children(rig.keeper("1"))[0]
@@ -507,7 +507,7 @@ def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any, monkeypatch:
 
 
 def test_a_kill_that_does_not_help(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its nodes stay taken, the record says by whom, and the kill is asked for again; the daemon helps as it can."""
+    """Its nodes stay taken, the record names its processes, the kill is asked for again, and the daemon helps."""
     helped: list[Case] = []
     monkeypatch.setattr(leftovers, "kill_all", lambda case, **_: helped.append(case))
     rig.submit("1", "sleep", "1000")

@@ -97,7 +97,7 @@ def test_who_waits_answers_whoever_calls(house: Any) -> None:
 
 
 def test_the_begin_of_a_job_asks_for_no_whole_keeper() -> None:
-    """Who waits says by itself that the job runs, and goes on waiting until there is a word."""
+    """A keeper that waits says by itself that the job runs, and goes on waiting until there is a word."""
     line, daemon = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     post = Post({}, -1, -1, line)
     post.wake, wakes = os.pipe()

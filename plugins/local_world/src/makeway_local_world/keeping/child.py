@@ -50,7 +50,7 @@ def job(mandate: Mapping[str, Any], request_file: int, failure: int, keeper: int
         _step("rights", str(mandate["uid"]), rights.take_on, mandate)
         linux.die_with_parent(signal.SIGKILL)
         if os.getppid() != keeper:
-            os._exit(1)  # the job has not begun: whoever finds its mark may start it anew
+            os._exit(1)  # the job has not begun: the daemon that finds its mark may start it anew
         os.lseek(request_file, 0, os.SEEK_SET)
         request = read_json(read_open(request_file))
         _become(request, failure)

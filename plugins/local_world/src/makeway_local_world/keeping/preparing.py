@@ -2,7 +2,7 @@
 
 Space for the end is taken, the cgroup is made, and the start is written down, in this order; with root's rights, by
 the mandate alone. The child holds the lock as well until it has the owner's rights and the signal that ends it with its
-keeper: whoever finds the lock free finds `started`, or nothing was started.
+keeper: where the lock is free, `started` is there, or nothing was started.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Case:
     """When it was started, on the kernel's monotonic clock."""
 
     def learn(self) -> None:
-        """Take note of who the keeper is, and hold on to it: a number may be used again, a handle not.
+        """Take note of which process the keeper is, and hold on to it: a number may be used again, a handle not.
 
         Only what was written down before the job began says so: a keeper may be made to say anything.
         """
