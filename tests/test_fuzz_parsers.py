@@ -7,6 +7,7 @@ a few, the nightly one 60,000 (`MAKEWAY_FUZZ_MUTANTS`, `MAKEWAY_FUZZ_SEED`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -21,13 +22,18 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from makeway import registry
 from makeway.config import Config
 from makeway.errors import MakewayError, PluginError
 from makeway.hostlist import expand_hostlist
 from makeway.readers.api import ReadOptions
+from makeway.readers.lines import read_head
 from makeway.state import read_state
+from makeway_app.cli import cli
 from makeway_app.cli.inputs import load_config
+from makeway_app.readers.foreign import FileSource
 from makeway_app.readers.open import open_workload
 from makeway_slurm.readers.sacctmgr import read_accounting
 
@@ -104,6 +110,37 @@ def as_journal(path: Path) -> None:
     lines(path, 50)
 
 
+def as_recording(path: Path) -> None:
+    """Read what ``makeway verify`` is given: a scenario of Slurm, or a recording of any scheduler."""
+    from makeway_slurm.recordings.priority import recording as priorities
+    from makeway_slurm.recordings.recording import read_recording
+    from makeway_slurm.recordings.scenario import load_scenario
+
+    if path.suffix == ".toml":
+        load_scenario(path)
+        return
+    offered = [each for each in registry.offered("recordings")[0] if hasattr(each, "recorded")]
+    known = [each for each in offered if each.claims(path.name, read_head(path))]
+    if known:
+        known[0].recorded(FileSource(path))
+    elif priorities.looks_so(path.read_bytes().decode(errors="replace")):
+        priorities.read(path)
+    else:
+        read_recording(path)
+
+
+def as_record(path: Path) -> None:
+    """Read the record of a replay: as a page, as tables, against itself."""
+    there = str(path)
+    for words in (
+        ["report", there, "-o", f"{there}.html"],
+        ["export", there, "--to", "csv", "-o", f"{there}.tables"],
+        ["compare", there, there],
+    ):
+        told = CliRunner().invoke(cli, words, catch_exceptions=False)
+        assert "internal error" not in told.output, told.output
+
+
 Reader = Callable[[Path], None]
 SAMPLES: dict[Reader, tuple[str, ...]] = {
     as_config: (
@@ -125,16 +162,62 @@ SAMPLES: dict[Reader, tuple[str, ...]] = {
         "plugins/gpu_traces/tests/data/**/*.csv",
     ),
     as_accounting: ("plugins/slurm/tests/data/**/*assoc*", "plugins/slurm/tests/data/**/*qos*.txt"),
+    as_recording: (
+        "tests/recordings/scenarios/cons_rows_*.toml",
+        "tests/recordings/results-*/gang_*.json",
+        "tests/priority/array_*.json",
+        "plugins/kueue_cohort/tests/recordings/fair_00*.json",
+        "plugins/moab_qos/tests/recordings/c*.json",
+    ),
 }
-TEXTS: dict[Reader, str] = {
-    as_hosts: "n[01-03,7],login,r[1-2]n[1-4]x,a-b.c",
-    as_state: '{"makeway_state": 1, "at": 5.0, "jobs": [{"spec": {"id": "1", "run_time": 5}, "priority": 3}]}',
-    as_accounting: "Name|Priority|GraceTime|Preempt|PreemptMode|PreemptExemptTime\n"
-    "low|0|00:01:00||requeue|\nhigh|9||low|cluster|01:00\n",
-    as_script: "#!/bin/sh\n#SBATCH -n 4 --mem=4G\n#SBATCH --time=1-02:03:04 --array=0-99%4\n#SBATCH -w n[1-4]\ntrue\n",
-}
+TEXTS: tuple[tuple[Reader, str], ...] = (
+    (as_hosts, "n[01-03,7],login,r[1-2]n[1-4]x,a-b.c"),
+    (
+        as_state,
+        '{"makeway_state": 1, "at": 5.0, "jobs": [{"spec": {"id": "1", "run_time": 5}, "priority": 3}]}',
+    ),
+    (
+        as_accounting,
+        "Name|Priority|GraceTime|Preempt|PreemptMode|PreemptExemptTime\n"
+        "low|0|00:01:00||requeue|\nhigh|9||low|cluster|01:00\n",
+    ),
+    (
+        as_accounting,
+        "ReservationName=maint StartTime=2024-06-01T00:00:00 EndTime=2024-06-01T04:00:00 Nodes=n[1-4] Flags=MAINT\n",
+    ),
+    (
+        as_accounting,
+        "ClusterName=c Account=physics UserName=ann(1000) Partition= ID=3 "
+        "UsageRaw/Norm/Efctv=3600.0/0.1/0.1 ParentAccount=root(1) GrpWall=N(60.0) GrpTRESMins=cpu=600(30),mem=N(10)\n",
+    ),
+    (
+        as_script,
+        "#!/bin/sh\n#SBATCH -n 4 --mem=4G\n#SBATCH --time=1-02:03:04 --array=0-99%4\n#SBATCH -w n[1-4]\ntrue\n",
+    ),
+    (
+        as_workload,
+        "06/01/2024 01:00:10;E;12.pbs;user=ann group=staff queue=workq ctime=1717200000 qtime=1717200000 "
+        "etime=1717200000 start=1717200010 exec_host=n1/0*4+n2/0*4 Resource_List.ncpus=8 Resource_List.mem=8gb "
+        'Resource_List.walltime=02:00:00 account="ocean wave" end=1717203610 Exit_status=0\n',
+    ),
+    (
+        as_workload,
+        '"JOB_FINISH" "10.1" 1717200630 101 1000 33816578 4 1717200000 0 0 1717200030 "ann" "night" '
+        '"select[type==any]" "" "" "login" "/home/ann" "" "" "" "1.101" 1 "n1" 2 "n1" "n2" 64 60.0 "sim" "a b" 0.5 '
+        + "-1 " * 18
+        + '"" "climate" 0 4 "" "" 0 2048 4096 "" "" -1 "" 8 "" 0\n',
+    ),
+    (
+        as_workload,
+        '{"jobs": [{"job_id": 7, "user": "ann", "partition": "p", "time": {"submission": 1717200000, '
+        '"start": 1717200010, "end": 1717200110, "elapsed": 100, "limit": {"number": 60, "set": true}}, '
+        '"state": {"current": ["COMPLETED"]}, '
+        '"required": {"CPUs": 4, "memory_per_cpu": {"number": 100, "set": true}}, "tres": {"requested": []}}]}',
+    ),
+)
 
 
+@functools.cache
 def samples() -> list[tuple[Reader, str, bytes]]:
     """Return what is mutated: reader, name of the file, bytes."""
     found = [
@@ -144,10 +227,30 @@ def samples() -> list[tuple[Reader, str, bytes]]:
         for path in sorted(ROOT.glob(pattern))
         if path.is_file() and path.stat().st_size < 1 << 20
     ]
-    found += [(reader, "sample", text.encode()) for reader, text in TEXTS.items()]
+    found += [(reader, "sample", text.encode()) for reader, text in TEXTS]
     found.append((as_journal, "journal.db", journal()))
-    assert len({reader for reader, _, _ in found}) >= 7
+    found.append((as_record, "record.json", record()))
+    assert len({reader for reader, _, _ in found}) >= 9
     return found
+
+
+def record() -> bytes:
+    """Return the record of a small replay."""
+    site = ROOT / "examples/site"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "record.json"
+        words = [
+            "replay",
+            str(site / "slurm.conf"),
+            str(site / "june.sacct"),
+            "--limit",
+            "12",
+            "--json",
+            str(path),
+        ]
+        told = CliRunner().invoke(cli, words, catch_exceptions=False)
+        assert told.exit_code == 0, told.output
+        return path.read_bytes()
 
 
 def journal() -> bytes:
@@ -306,6 +409,7 @@ def tried(seed: int, count: int) -> Iterator[tuple[str, str, str]]:
 
 def run(mutants: int, seed: int) -> None:
     """Try mutants, and fail with the first that went wrong."""
+    samples()  # made once, for all the processes
     for at in range(0, mutants, BATCH):
         found = batch(seed * 1_000_000 + at, min(BATCH, mutants - at))
         assert not found, "\n\n".join(f"{sample}, kept as {kept}: {how}" for sample, kept, how in found[:5])

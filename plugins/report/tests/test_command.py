@@ -125,6 +125,11 @@ def test_the_library_comes_with_its_licence() -> None:
             '{\n"record":{"version":1},\n"jobs":{\n', "breaks off: cluster, preemptions, metrics", id="cut"
         ),
         pytest.param('{\n"record":{"version":,\n', "is damaged", id="damaged"),
+        pytest.param(
+            '{"record": {"version": 1}, "cluster": {}, "jobs": {}, "preemptions": [], "metrics": {}}',
+            "what it holds is damaged (KeyError",
+            id="of no run",
+        ),
         pytest.param("\0\1\2", "it is not JSON", id="binary"),
     ],
 )

@@ -11,7 +11,7 @@ from makeway_app.cli.outputs import STDOUT, Output, check_names
 from makeway_app.cli.terminal import note
 from makeway_report.page import labels, write_opened
 from makeway_report.paper import check_figure, draw
-from makeway_report.record_file import read_record
+from makeway_report.record_file import read_record, understanding
 
 
 @click.command()
@@ -64,11 +64,12 @@ def report(
     opened = [(path, read_record(path)) for path in records]
     names = list(given) or labels(opened)
     named = [(record, label) for (_, record), label in zip(opened, names, strict=True)]
-    for name in figures:
-        draw(name, named, columns)
-    if output is None:
-        return
-    with Output(output) as target:
-        write_opened(named, target.write, title)
+    with understanding(*records):
+        for name in figures:
+            draw(name, named, columns)
+        if output is None:
+            return
+        with Output(output) as target:
+            write_opened(named, target.write, title)
     if output != STDOUT:
         note("note", [f"{output}: {', '.join(names)}"])

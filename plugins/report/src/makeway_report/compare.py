@@ -16,7 +16,7 @@ from makeway_app.report import clock, table
 from makeway_report.changes import MOST, Changes
 from makeway_report.changes import compare as compared
 from makeway_report.page import labels
-from makeway_report.record_file import RecordFile, read_record
+from makeway_report.record_file import RecordFile, read_record, understanding
 
 
 @click.command()
@@ -34,10 +34,11 @@ def compare(first: Path, others: tuple[Path, ...], most: int, json_file: str | N
     opened = [(path, read_record(path)) for path in paths]
     names = labels(opened)
     records = [record for _, record in opened]
-    found = [
-        compared(records[0], record, (names[0], name), most)
-        for record, name in zip(records[1:], names[1:], strict=True)
-    ]
+    with understanding(*paths):
+        found = [
+            compared(records[0], record, (names[0], name), most)
+            for record, name in zip(records[1:], names[1:], strict=True)
+        ]
     if json_file is not None:
         with Output(json_file) as output:
             output.write(json.dumps([each.as_dict() for each in found], indent=1, ensure_ascii=False) + "\n")

@@ -6,6 +6,7 @@ whole. docs/record.schema.json has the shape.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import IO, Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem
+from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.history import RECORD_VERSION
 
 _JOBS = '"jobs":{'
@@ -51,6 +52,21 @@ class RecordFile:
             return
         for line in _section(self.path, _PREEMPTIONS):
             yield _parsed(self.path, line)
+
+
+@contextlib.contextmanager
+def understanding(*paths: Path) -> Iterator[None]:
+    """Do something with records, and say so where what they hold makes no sense.
+
+    :raises ConfigError: in place of what follows from values that no replay ever wrote.
+    """
+    try:
+        yield
+    except MakewayError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        what = f"{type(error).__name__}: {str(error)[:80]}"
+        raise _refused(paths[0], f"what it holds is damaged ({what}); replay it again", *paths[1:]) from error
 
 
 def read_record(path: Path) -> RecordFile:
@@ -152,8 +168,8 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
     return found
 
 
-def _refused(path: Path, problem: str) -> ConfigError:
-    return ConfigError(str(path), [Problem("", problem)])
+def _refused(path: Path, problem: str, *others: Path) -> ConfigError:
+    return ConfigError(" or ".join(map(str, (path, *others))), [Problem("", problem)])
 
 
-__all__ = ["RecordFile", "read_record"]
+__all__ = ["RecordFile", "read_record", "understanding"]

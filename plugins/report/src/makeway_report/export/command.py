@@ -15,7 +15,7 @@ from makeway_report.export.evalys import write_evalys
 from makeway_report.export.files import write_csv, write_parquet
 from makeway_report.export.perfetto import write_perfetto
 from makeway_report.export.sacct import write_sacct
-from makeway_report.record_file import RecordFile, read_record
+from makeway_report.record_file import RecordFile, read_record, understanding
 
 Writer = Callable[[RecordFile, Callable[[str], object]], list[str]]
 FILES: Mapping[str, Writer] = {"perfetto": write_perfetto, "evalys": write_evalys, "sacct": write_sacct}
@@ -47,15 +47,17 @@ def export(record: Path, kind: str, output: str) -> None:
             raise ConfigError(
                 "--output", [Problem("", f"got -; allowed: a folder, for {kind} is several files")]
             )
-        written = FOLDERS[kind](found, Path(output))
+        with understanding(record):
+            written = FOLDERS[kind](found, Path(output))
         note("note", [f"{output}: {', '.join(path.name for path in written)}"])
         return
     check_names([("--output", output)], [record])
-    if output.endswith(".gz"):
-        told = _compressed(found, FILES[kind], Path(output))
-    else:
-        with Output(output) as target:
-            told = FILES[kind](found, target.write)
+    with understanding(record):
+        if output.endswith(".gz"):
+            told = _compressed(found, FILES[kind], Path(output))
+        else:
+            with Output(output) as target:
+                told = FILES[kind](found, target.write)
     note("note", told)
 
 
