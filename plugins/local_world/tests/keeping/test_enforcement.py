@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,16 @@ def test_a_cgroup_is_made_with_its_limits(tmp_path: Path) -> None:
     assert not (tmp_path / "1.1/beside/cgroup.freeze").exists()
     cgroup.kill()
     assert (tmp_path / "1.1/cgroup.kill").read_text() == "1"
+
+
+def test_all_in_a_cgroup_are_killed_by_kernels_that_cannot(tmp_path: Path) -> None:
+    """Before 5.14 there is no cgroup.kill: who is in it is looked at, and killed one by one."""
+    with subprocess.Popen(["sleep", "600"]) as child:
+        for part in (".", "job", "beside"):
+            (tmp_path / part / "cgroup.kill").mkdir(parents=True)
+        (tmp_path / "job/cgroup.procs").write_text(f"{child.pid}\n4194305\n")
+        Cgroup(str(tmp_path)).kill()
+        assert child.wait(60) == -signal.SIGKILL
 
 
 def test_controllers_are_turned_on_where_they_are(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 
+from makeway_local_world.keeping import proc, walk
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,15 +104,17 @@ class Cgroup:
         try:
             self._write(f"{part}/cgroup.kill", "1")
         except OSError:  # a kernel before 5.14
-            for pid in self._read(f"{part}/cgroup.procs").split():
-                try:
-                    os.kill(int(pid), 9)
-                except OSError:
-                    continue
+            for pid in self._members(part):
+                seen = proc.look(int(pid))
+                if seen is not None and pid in self._members(part):  # its number is still its own
+                    walk.send(seen, 9)
             self.thaw()
 
+    def _members(self, part: str) -> list[str]:
+        return self._read(f"{part}/cgroup.procs").split()
+
     def empty(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether no process is in it."""
         return not self._event("cgroup.events", "populated")
 
     def oom_kills(self) -> int:
