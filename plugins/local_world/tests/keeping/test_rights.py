@@ -47,6 +47,18 @@ def said(house: Any, home: Path, text: str, **more: Any) -> list[str]:
 
 
 @root_only
+def test_a_daemon_that_was_raised_raises_no_job(house: Any, home: Path) -> None:
+    """Niceness below zero is root's: jobs and what runs beside them begin at 0."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, -5)
+    try:
+        assert said(house, home, "nice") == ["0"]
+        assert said(house, home, "nice", nice=7) == ["7"]
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+@root_only
 def test_rights_are_dropped(house: Any, home: Path) -> None:
     """User, group and groups, for good; the directory and the log are the user's."""
     text = "id -u; id -g; id -G; umask; pwd; grep -c . /etc/shadow 2>/dev/null || echo none"

@@ -33,6 +33,7 @@ def main() -> None:
     os.set_inheritable(door.fileno(), False)
     linux.call_me("makeway-nursery")
     rights.set_oom_score(_SPARED)
+    os.nice(max(0, -os.nice(0)))  # a daemon that was raised raises no job
     os.umask(0o077)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
