@@ -14,7 +14,7 @@ classic    victims, greedy with give-back (section 5); fair: by shares (section 
 flat       a cohort without cohorts and with one pair; flat_search: what it takes there;
            classic_flat, fair_flat: victims, as classic and fair find them
 reasons    the reasons for which victims leave (8.1)
-flavors    which flavor a job gets (7.3)
+flavors    which flavor a job gets (7.3); taints: which it may not use
 lacks      who cannot be admitted, told at a glance
 passes     one pass over the heads of all queues (section 7)
 requests   a job's queue, request and priority

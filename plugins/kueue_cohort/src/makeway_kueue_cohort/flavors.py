@@ -46,6 +46,8 @@ class PodSet:
     """Resource -> thousandths."""
     minimum: int | None = None
     """Fewest pods that will do; None: all of them (9.2)."""
+    closed: Mapping[str, str] = attrs.field(factory=dict)
+    """Flavors whose taints it does not tolerate, each with the taint."""
 
     def asked(self, pods: bool) -> dict[str, int]:
         """Return what all of them ask for; with `pods` also how many they are."""
@@ -189,7 +191,7 @@ class _Assigner:
                 wanted = {name: asked[name] for name in group.resources if name in asked}
                 if not wanted:
                     continue
-                grade = self._group(pod_set.name, group, wanted)
+                grade = self._group(pod_set.name, group, wanted, pod_set.closed)
                 if grade.mode is Mode.NO_FIT:
                     what = ", ".join(sorted(wanted))
                     short = f"no flavor of {self.queue.name} has enough {what}"
@@ -203,10 +205,12 @@ class _Assigner:
         victims = self._searched.get((short[0], self.uses[short[0]])) if alone else None
         return Assignment(self.uses, grade, short, self.chosen, missing, victims)
 
-    def _group(self, pod_set: str, group: Group, wanted: Mapping[str, int]) -> Grade:
+    def _group(
+        self, pod_set: str, group: Group, wanted: Mapping[str, int], closed: Mapping[str, str]
+    ) -> Grade:
         """Take the best flavor for the resources of one group."""
         best, which, short = Grade(Mode.NO_FIT), "", list[Pair]()
-        for flavor in self._flavors(pod_set, group, wanted):
+        for flavor in self._flavors(pod_set, group, wanted, closed):
             grades = {
                 (flavor, resource): self._grade((flavor, resource), amount)
                 for resource, amount in wanted.items()
@@ -225,9 +229,17 @@ class _Assigner:
                 self.chosen[pod_set, resource] = which
         return best
 
-    def _flavors(self, pod_set: str, group: Group, wanted: Mapping[str, int]) -> Sequence[str]:
+    def _flavors(
+        self, pod_set: str, group: Group, wanted: Mapping[str, int], closed: Mapping[str, str]
+    ) -> Sequence[str]:
         kept = self.keep.chosen.get((pod_set, next(iter(wanted)))) if self.keep is not None else None
-        return group.flavors if kept is None else (kept,)
+        flavors = group.flavors if kept is None else (kept,)
+        if not closed:
+            return flavors
+        for flavor in flavors:
+            if flavor in closed and not self._too_much:
+                self._too_much = f"flavor {flavor}: the taint {closed[flavor]} is not tolerated"
+        return [flavor for flavor in flavors if flavor not in closed]
 
     def _grade(self, pair: Pair, amount: int) -> Grade:
         """Say how a single pair does."""

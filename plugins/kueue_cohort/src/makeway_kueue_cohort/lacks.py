@@ -26,6 +26,8 @@ def single(node: Node, pod_set: PodSet) -> Single | None:
     groups = [group for group in node.queue.groups if set(group.resources) & set(pod_set.each)]
     if len(pod_set.each) != 1 or len(groups) != 1 or len(groups[0].flavors) != 1:
         return None
+    if groups[0].flavors[0] in pod_set.closed:
+        return None
     ((resource, each),) = pod_set.each.items()
     pair, amount = (groups[0].flavors[0], resource), each * pod_set.count
     known = pair in node.queue.quotas and not any("pods" in group.resources for group in node.queue.groups)

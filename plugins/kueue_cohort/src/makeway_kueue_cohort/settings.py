@@ -112,6 +112,8 @@ class Settings:
     queue: tuple[QueueTable, ...] = ()
     cohort: tuple[CohortTable, ...] = ()
     flavor: tuple[FlavorTable, ...] = ()
+    taints: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Flavor -> taints of its nodes, such as ``spot=true:NoSchedule``, but for those that it tolerates itself."""
     queue_by: Literal["partition", "account", "group", "qos", "user"] = "partition"
     """What of a job names its queue."""
     local_queues: Mapping[str, str] = attrs.field(factory=dict)

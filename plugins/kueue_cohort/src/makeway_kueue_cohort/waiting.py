@@ -23,8 +23,8 @@ from makeway_kueue_cohort.tree import Node
 _PENDING = JobState.PENDING
 Rank = tuple[int, Seconds, int]
 """Place in a queue: priority, queue time, number (7.1)."""
-Kind = tuple[tuple[tuple[str, int], ...], int]
-"""What is asked for, and the number of pods."""
+Kind = tuple[tuple[tuple[str, int], ...], int, tuple[str, ...]]
+"""What is asked for, the number of pods, and the flavors that taints close to them."""
 
 
 @attrs.define(eq=False)

@@ -22,6 +22,7 @@ from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.settings import Settings, compiled
 from makeway_kueue_cohort.site import Pair, Sharing, Within
 from makeway_kueue_cohort.stock import Stock
+from makeway_kueue_cohort.taints import closed
 from makeway_kueue_cohort.waiting import Asking, Lane, Least, Waiting, waits
 
 REASON = "InsufficientQuota"
@@ -159,9 +160,10 @@ class Yard:
             return None
         amounts = requests.asked(job.spec, self.counted, self.settings, self.cluster)
         pods = requests.pods_of(job.spec)
-        pod_sets = [PodSet("job", 1, amounts)]
-        if "pods" in self.counted:
-            pod_sets = [PodSet("job", 1, {**amounts, "pods": 1000 * pods})]
+        taints = self.settings.taints
+        shut = closed(taints, job.spec.attributes.get("tolerations", ())) if taints else {}
+        each = {**amounts, "pods": 1000 * pods} if "pods" in self.counted else amounts
+        pod_sets = [PodSet("job", 1, each, closed=shut)]
         single = lacks.single(node, pod_sets[0])
         workload = Workload(
             name=job.id,
@@ -173,7 +175,9 @@ class Yard:
         )
         rank = (-workload.priority, workload.created, job.index)
         lane = self._lane(node, single[0], workload.priority) if single is not None else None
-        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods), rank, single, lane)
+        return Asking(
+            job, workload, tuple(pod_sets), (tuple(amounts.items()), pods, tuple(shut)), rank, single, lane
+        )
 
     def _guessed(self, asking: Asking, nodes: NodeBits) -> Assignment:
         """Return the flavors of a job that nobody planned: those of its nodes, first written first."""

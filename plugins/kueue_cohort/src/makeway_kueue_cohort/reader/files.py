@@ -76,6 +76,7 @@ def _config(site: Site) -> ForeignConfig:
         "local_queues": {name: target for name, target in local.items() if name != target},
         "queue": site.queues,
         "cohort": site.cohorts,
+        "taints": site.taints,
         "flavor": [] if several else _flavors(totals, nodes),
     }
     names = list(dict.fromkeys([*local, *(queue["name"] for queue in site.queues)]))

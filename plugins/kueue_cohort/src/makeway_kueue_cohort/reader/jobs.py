@@ -12,6 +12,7 @@ import datetime
 import io
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -22,6 +23,7 @@ from makeway_kueue_cohort.reader.quantity import quantity
 
 _NEEDED = ("queue", "created", "duration")
 _KNOWN = (*_NEEDED, "name", "user", "namespace", "priority", "priority_class", "pods", "cpu", "memory")
+_TOLERATIONS = "tolerations"
 _MB = 1024 * 1024
 
 
@@ -42,7 +44,11 @@ class KueueJobs:
         :raises ConfigError: the header has a column that is no resource and that nobody knows.
         """
         columns = _columns(source.text)
-        unknown = [each for each in columns if each not in _KNOWN and "/" not in each and each != "gpu"]
+        unknown = [
+            each
+            for each in columns
+            if each not in (*_KNOWN, _TOLERATIONS) and "/" not in each and each != "gpu"
+        ]
         if unknown:
             text = f"unknown column {unknown[0]!r}{nearest(unknown[0], _KNOWN)}; resources are named as in quotas"
             raise ConfigError(source.name, [Problem(f"{source.name}:1", text)])
@@ -95,9 +101,12 @@ def _job(row: Mapping[str, str | None], number: int, file: str, line: int) -> tu
     pieces = {
         name.rpartition("/")[2]: round(quantity(amount) * pods)
         for name, amount in given.items()
-        if name not in _KNOWN and amount and quantity(amount)
+        if name not in (*_KNOWN, _TOLERATIONS) and amount and quantity(amount)
     }
     priority = _whole(given, "priority", 0) if given.get("priority") else None
+    attributes: dict[str, Any] = {"priority": 0} if priority == 0 else {}
+    if given.get(_TOLERATIONS):
+        attributes[_TOLERATIONS] = tuple(given[_TOLERATIONS].split(";"))
     job = JobSpec(
         id=given.get("name") or str(number),
         name=given.get("name", ""),
@@ -113,7 +122,7 @@ def _job(row: Mapping[str, str | None], number: int, file: str, line: int) -> tu
         memory_mb_per_node=math.ceil(memory * pods / _MB) or None,
         gres_total=pieces,
         priority=priority or None,  # 0 would hold it
-        attributes={"priority": 0} if priority == 0 else {},
+        attributes=attributes,
         source=f"{file}:{line}",
     )
     return job, cpu != math.ceil(cpu)

@@ -11,6 +11,7 @@ from makeway.errors import Problem, nearest
 from makeway.foreign import LeftOut
 from makeway_kueue_cohort.reader.documents import Table, documents
 from makeway_kueue_cohort.reader.quantity import quantity
+from makeway_kueue_cohort.taints import tolerated
 
 _SPELLED = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 """Words of v1beta1 -> those of v1beta2."""
@@ -41,6 +42,8 @@ class Site:
     cohorts: list[dict[str, Any]] = attrs.field(factory=list)
     flavors: dict[str, list[str]] = attrs.field(factory=dict)
     """Flavor -> the labels of its nodes."""
+    taints: dict[str, list[str]] = attrs.field(factory=dict)
+    """Flavor -> the taints that it does not tolerate itself."""
     local_queues: list[tuple[str, str, str]] = attrs.field(factory=list)
     """Namespace, name, ClusterQueue."""
     classes: dict[str, int] = attrs.field(factory=dict)
@@ -261,7 +264,25 @@ def _flavor(site: Site, table: Table) -> None:
     spec = _table(site, table, "spec")
     labels = _table(site, spec, "nodeLabels")
     site.flavors[_name(site, table)] = [f"{key}={value}" for key, value in labels.items()]
-    _unknown(site, "ResourceFlavor", spec, ("nodeLabels",))
+    own = [_marked(each) for each in _listed(spec, "tolerations")]
+    taints = [each for each in map(_marked, _listed(spec, "nodeTaints")) if not tolerated(each, own)]
+    if taints:
+        site.taints[_name(site, table)] = taints
+    _unknown(site, "ResourceFlavor", spec, ("nodeLabels", "nodeTaints", "tolerations"))
+
+
+def _listed(spec: Table, key: str) -> list[Mapping[str, Any]]:
+    given = spec.get(key)
+    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
+
+
+def _marked(table: Mapping[str, Any]) -> str:
+    """Return a taint or a toleration as ``key=value:Effect``."""
+    key = str(table.get("key") or "*")
+    exists = table.get("operator") == "Exists" or key == "*"
+    value = "" if exists else f"={table.get('value') or ''}"
+    effect = table.get("effect")
+    return f"{key}{value}:{effect}" if effect else f"{key}{value}"
 
 
 def _local_queue(site: Site, table: Table) -> None:
