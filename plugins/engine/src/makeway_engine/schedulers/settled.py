@@ -38,7 +38,7 @@ class Settled:
         self._heads: dict[int, Entry] = {}
         """The entry that closed a partition, by its index."""
         self._at = (-1, -1)
-        """Versions of the ledger by which they wait."""
+        """Versions of the ledger by which the first of them waits."""
         self._up: NodeBits = 0
         """Nodes that were in service then."""
         self._doubtful = True
@@ -64,11 +64,12 @@ class Settled:
         )
         if self._limited(job) or not whom_is_known or len(job.partitions) > 1:
             self._doubtful = True
+        if not self._heads:  # what starts behind it in this pass may be displaced by it later
+            self._at = self._ledger.version, self._ledger.freed
         self._heads[entry[2].index] = entry
 
     def end(self) -> None:
         """A pass has looked at all entries."""
-        self._at = self._ledger.version, self._ledger.freed
         self._up = self._ledger.up
         self._passing = self._attempts.again = False
 
