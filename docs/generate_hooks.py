@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from makeway import deprecated, hookspecs
+from makeway import hookspecs
 from makeway.hookspecs import speed
 
 PAGE = Path(__file__).with_name("hooks.md")
@@ -93,10 +93,6 @@ def render() -> str:
             parts += _section(name, specs[name])
     for name in MARKS:
         parts += _section(name, getattr(hookspecs, name))
-    parts += ["", "## Hooks that go away", "", "They go on working until the version named.", ""]
-    parts += ["| hook | goes in | instead |", "|---|---|---|"]
-    parts += [f"| `{each.hook}` | {each.remove_in} | {each.instead} |" for each in deprecated.DEPRECATED]
-    parts += ["| `makeway_runners` | 0.3 | implement [`makeway_world`](#makeway_world) |"]
     parts += ["", "## What makes answers quicker and changes none", ""]
     parts.append(_prose(inspect.getdoc(speed) or "").partition("\n\n")[2])
     for name in QUICKER:

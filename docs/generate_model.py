@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from makeway import deprecated, errors, foreign, hookspecs, left_out, model, priorities
+from makeway import errors, foreign, hookspecs, left_out, model, priorities
 from makeway.readers import api as readers
 
 PAGE = Path(__file__).with_name("model.md")
@@ -167,9 +167,8 @@ def seen_by(name: str) -> dict[str, list[str]]:
     """Return which hooks are given a value, which return it, and which values it is a part of."""
     word = re.compile(rf"\b{name}\b")
     given, returned = [], []
-    gone = {each.hook for each in deprecated.DEPRECATED} | {"makeway_runners"}
     for hook, spec in vars(hookspecs).items():
-        if hook.startswith("makeway_") and hook not in gone:
+        if hook.startswith("makeway_"):
             signature = inspect.signature(spec)
             if any(word.search(str(each.annotation)) for each in signature.parameters.values()):
                 given.append(f"[`{hook}`](hooks.md#{hook})")

@@ -24,10 +24,9 @@ TITLES = {
     "ActionContract": "`ActionContract` (`makeway_preempt_action`, `policy.plugins`)",
     "ProtectContract": "`ProtectContract` (`policy.protect`)",
     "ReaderContract": "Every reader",
-    "WorkloadReaderContract": "`WorkloadReaderContract` (`makeway_workload_readers`)",
-    "ConfigReaderContract": "`ConfigReaderContract` (`makeway_config_readers`)",
+    "WorkloadReaderContract": "`WorkloadReaderContract` (`Dialect.workloads`)",
+    "ConfigReaderContract": "`ConfigReaderContract` (`Dialect.configs`)",
     "WorldContract": "`WorldContract` (`makeway_world`)",
-    "RunnerContract": "`RunnerContract` (`makeway_runners`, DEPRECATED)",
 }
 
 

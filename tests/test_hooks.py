@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway import deprecated, hookspecs, model
+from makeway import hookspecs, model
 from makeway.config import (
     Config,
     NodeTable,
@@ -55,12 +55,11 @@ def test_the_page_is_current() -> None:
 
 
 def test_every_hook_has_its_place() -> None:
-    """In a group of the page, or among those that go away."""
+    """In a group of the page."""
     page = generator()
     grouped = [name for group in page.GROUPS.values() for name in group]
-    gone = {each.hook for each in deprecated.DEPRECATED} | {"makeway_runners"}
     assert len(grouped) == len(set(grouped))
-    assert set(grouped) | gone == set(HOOKS)
+    assert set(grouped) == set(HOOKS)
 
 
 @pytest.mark.parametrize("name", HOOKS)
@@ -186,20 +185,6 @@ def test_hook_settings() -> None:
     assert result.engine.ledger.settings(module.Settings).patience == 5.0
 
 
-@pytest.mark.parametrize(
-    ("name", "nothing"),
-    [
-        ("makeway_config_readers", []),
-        ("makeway_workload_readers", []),
-        ("makeway_runners", {}),
-        ("makeway_recordings", []),
-    ],
-)
-def test_hook_readers_and_runners(name: str, nothing: object) -> None:
-    """The examples have nothing to offer, and say so in the right shape."""
-    assert vars(plugin(name))[name]() == nothing
-
-
 def test_hook_world() -> None:
     """The example's plugin is no world, and the error says so."""
     module = plugin("makeway_world")
@@ -248,29 +233,7 @@ def test_hook_queue_order() -> None:
     assert starts(plain) == {"0": 0.0, "2": 30.0, "1": 35.0}
 
 
-OLD = "ignore:.*is deprecated"
-"""Hooks that go away, and go on working until then."""
-RANKED = [
-    ("ranked_by", "makeway_queue_order", "makeway_ranks"),
-    ("makeway_queue_rank", "makeway_queue_rank", ""),
-]
-ALIKE = [
-    ("alike_by", "makeway_preempt_candidates", "makeway_kinds"),
-    ("makeway_preemptor_kind", "makeway_preemptor_kind", ""),
-]
-
-
-def unmarked(module: types.ModuleType, hook: str, mark: str) -> None:
-    """Take the old hook out, or the mark off the hook."""
-    if mark:
-        delattr(vars(module)[hook], mark)
-    else:
-        del vars(module)[hook]
-
-
-@pytest.mark.filterwarnings(OLD)
-@pytest.mark.parametrize(("name", "hook", "mark"), RANKED)
-def test_ranks(name: str, hook: str, mark: str) -> None:
+def test_ranks() -> None:
     """Short jobs first, by ranks as by an order made anew for each pass."""
     jobs = (
         JobSpec(id="0", partitions=("low",), run_time=30),
@@ -278,12 +241,12 @@ def test_ranks(name: str, hook: str, mark: str) -> None:
         JobSpec(id="2", partitions=("low",), submit_at=2, run_time=5, time_limit=3600),
         JobSpec(id="3", partitions=("low",), submit_at=3, run_time=5, time_limit=60),
     )
-    module = plugin(name, hook)
+    module = plugin("ranked_by", "makeway_queue_order")
     result = replay(config(), jobs, (), Options(plugins={"example": module}))
     expected = {"0": 0.0, "2": 30.0, "3": 35.0, "1": 40.0}
     assert starts(result) == expected
     assert result.engine.queue.ranked
-    unmarked(module, hook, mark)
+    delattr(vars(module)["makeway_queue_order"], "makeway_ranks")
     assert starts(replay(config(), jobs, (), Options(plugins={"example": module}))) == expected
 
 
@@ -394,9 +357,7 @@ def test_hook_preempt_candidates() -> None:
     assert result.recorder.preemptions[0].victim == "1"
 
 
-@pytest.mark.filterwarnings(OLD)
-@pytest.mark.parametrize(("name", "hook", "mark"), ALIKE)
-def test_kinds(name: str, hook: str, mark: str) -> None:
+def test_kinds() -> None:
     """Those of one user are asked about once: it is the same record as with each asked about by itself."""
     jobs = [
         JobSpec(id=str(at), submit_at=at, run_time=20 + 3 * at, user="u" if at < 11 else "v")
@@ -408,7 +369,7 @@ def test_kinds(name: str, hook: str, mark: str) -> None:
         scheduler=SchedulerTable(type="greedy"),
         policy=PolicyTable(plugins=(), preempt="example", preempt_mode=("requeue",)),
     )
-    module = plugin(name, hook)
+    module = plugin("alike_by", "makeway_preempt_candidates")
     asked: list[str] = []
     candidates = vars(module)["makeway_preempt_candidates"]
 
@@ -421,7 +382,7 @@ def test_kinds(name: str, hook: str, mark: str) -> None:
     until = Options(plugins={"example": module}, until=60.0)
     together = replay(greedy, jobs, (), until)
     once = len(asked)
-    unmarked(module, hook, mark)
+    delattr(vars(module)["makeway_preempt_candidates"], "makeway_kinds")
     apart = replay(greedy, jobs, (), until)
     assert together.recorder.summary(60.0) == apart.recorder.summary(60.0)
     assert together.recorder.metrics.preemptions
@@ -464,26 +425,22 @@ def test_hook_preempt_action() -> None:
     assert starts(result)["2"] == 60.0
 
 
-@pytest.mark.filterwarnings(OLD)
-@pytest.mark.parametrize("name", ["makeway_commands", "makeway_manual"])
-def test_commands_are_refused(name: str) -> None:
+def test_commands_are_refused() -> None:
     """Owners may do anything but resume."""
     commands = (
         (5.0, Command("suspend", "1", "u")),
         (6.0, Command("resume", "1", "u")),
         (7.0, Command("resume", "1", None)),
     )
-    result = run(name, commands)
+    result = run("makeway_commands", commands)
     assert [reason for _, _, reason in result.recorder.refusals] == ["a user may not resume his own job"]
     assert result.recorder.histories["1"].final_state is model.JobState.COMPLETED
 
 
-@pytest.mark.filterwarnings(OLD)
-@pytest.mark.parametrize("name", ["makeway_commands", "makeway_jobs_named"])
-def test_commands_name_jobs(name: str) -> None:
+def test_commands_name_jobs() -> None:
     """A list with commas: each job is dealt with by itself; the second one has not come yet."""
     commands = ((5.0, Command("cancel", "1,2")), (6.0, Command("cancel", "2,1")))
-    result = run(name, commands)
+    result = run("makeway_commands", commands)
     assert result.recorder.histories["1"].final_state is model.JobState.CANCELLED
     refused = [(at, command.job_id) for at, command, _ in result.recorder.refusals]
     assert refused == [(5.0, "2"), (6.0, "2"), (6.0, "1")]
@@ -504,11 +461,9 @@ def test_hook_check() -> None:
     assert [(finding.where, finding.message) for finding in found] == [("partition[1]", "it has no nodes")]
 
 
-@pytest.mark.filterwarnings("ignore:.*makeway_vocabulary is deprecated")
-@pytest.mark.parametrize("hook", ["makeway_dialect", "makeway_vocabulary"])
-def test_hook_vocabulary(hook: str) -> None:
-    """Partitions are called queues where things are shown to people, by the old hook too."""
-    words = Policies(config(), {"example": plugin(hook)}).vocabulary()
+def test_words_of_a_dialect() -> None:
+    """Partitions are called queues where things are shown to people."""
+    words = Policies(config(), {"example": plugin("makeway_dialect")}).vocabulary()
     assert words.noun("partition") == "queue"
     assert words.noun("node") == "node"
 
@@ -624,8 +579,6 @@ def test_hook_on_line() -> None:
 def test_every_hook_is_tested() -> None:
     """Each hook has a test of its own here."""
     tested = {name for name in globals() if name.startswith("test_hook_")}
-    together = {f"makeway_{kind}" for kind in ("config_readers", "workload_readers", "runners", "recordings")}
-    together |= {"makeway_hand_over", "makeway_take_over", "makeway_commands", "makeway_jobs_named"}
-    together |= {"makeway_manual", "makeway_queue_rank", "makeway_preemptor_kind"}
+    together = {"makeway_hand_over", "makeway_take_over", "makeway_commands"}
     for name in HOOKS:
         assert name in together or name.replace("makeway_", "test_hook_") in tested, name

@@ -50,13 +50,11 @@ def test_every_value_that_a_hook_leads_to_is_on_the_page(generator: types.Module
 
     Config, worlds and records are told on pages of their own, to which this one leads.
     """
-    elsewhere = ("makeway.config.", "makeway.worlds.", "makeway.history", "makeway.runners.")
-    gone = {each.hook for each in generator.deprecated.DEPRECATED}
+    elsewhere = ("makeway.config.", "makeway.worlds.", "makeway.history")
     hooks = {name: spec for name, spec in vars(generator.hookspecs).items() if name.startswith("makeway_")}
     named = {
         (hook, word)
         for hook, spec in hooks.items()
-        if hook not in gone
         for word in _names(str(generator.inspect.signature(spec)))
     }
     classes: dict[str, type[Any]] = {}

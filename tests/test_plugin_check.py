@@ -381,15 +381,14 @@ def test_our_own_plugins_have_no_fault(name: str) -> None:
     assert f"{name}: no fault found" in done.out
 
 
-@pytest.mark.filterwarnings("ignore:.* by makeway_dialect")
 def test_check_says_what_was_not_called_for(install: Install) -> None:
     """So that nobody takes silence for proof; and settings come from a configuration."""
-    install(hook("vocabulary()", "return None") + "@hookimpl\ndef makeway_runners():\n    return {}\n")
+    install(hook("dialect()", "return None") + "@hookimpl\ndef makeway_world():\n    return None\n")
     done = run("plugins", "--check", NAME, "--json")
     entry = json.loads(done.out)[0]
     assert entry["faults"] == []
     assert (entry["distribution"], entry["version"]) == ("makeway-x-fake", "1.5")
-    assert entry["hooks"] == {"makeway_runners": 1, "makeway_vocabulary": entry["scenes"]}
+    assert entry["hooks"] == {"makeway_dialect": 1, "makeway_world": 0}
 
 
 @pytest.mark.parametrize(

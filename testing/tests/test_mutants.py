@@ -34,7 +34,7 @@ from makeway.model import (
     Selector,
 )
 from makeway.registry import load
-from makeway_app.runners.simulated import SimulatedRunner
+from makeway_app.worlds.simulated import PacedWorld
 from makeway_slurm import gang_timeslice
 from makeway_testing.contracts import (
     Contract,
@@ -42,10 +42,10 @@ from makeway_testing.contracts import (
     GangContract,
     PreemptPolicyContract,
     ProtectContract,
-    RunnerContract,
     SearchContract,
     SelectContract,
     WorkloadReaderContract,
+    WorldContract,
 )
 
 
@@ -707,15 +707,15 @@ def reading(reader: type[Reads]) -> Any:
     return Plugin()
 
 
-# ----------------------------------------------------------------------------------------- runners
-class WorksOn(SimulatedRunner):
+# ------------------------------------------------------------------------------------------ worlds
+class WorksOn(PacedWorld):
     """Lets suspended jobs work on."""
 
     def _stop(self, job: Job, now: float, incarnation: int) -> None:
         """Break the rule."""
 
 
-class NeverCleans(SimulatedRunner):
+class NeverCleans(PacedWorld):
     """Kills jobs, and never says that they are gone."""
 
     def _kill(self, job: Job, now: float, incarnation: int) -> None:
@@ -725,14 +725,14 @@ class NeverCleans(SimulatedRunner):
             process.serial = -1
 
 
-def running(world: type[SimulatedRunner]) -> Any:
-    """Return a plugin that lists a world."""
+def running(world: type[PacedWorld]) -> Any:
+    """Return a plugin that is a world."""
 
     class Plugin:
         @hookimpl
-        def makeway_runners(self) -> Any:
-            """List it."""
-            return {"mutant": world}
+        def makeway_world(self) -> Any:
+            """Offer it."""
+            return lambda cluster, settings, state: world(state.clockwork, state.clock)
 
     return Plugin()
 
@@ -791,8 +791,8 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (WorkloadReaderContract, reading(Drops), "test_no_row_is_dropped_in_silence", "none is dropped"),
     (WorkloadReaderContract, reading(Reads), "test_damage_is_an_error_in_words", "nothing but ConfigError"),
     (WorkloadReaderContract, reading(ClaimsAll), "test_it_leaves_others_alone", "files of other kinds"),
-    (RunnerContract, running(WorksOn), "test_only_running_jobs_end", "nobody who is suspended"),
-    (RunnerContract, running(NeverCleans), "test_killed_jobs_are_cleaned_up", "is reported as cleaned"),
+    (WorldContract, running(WorksOn), "test_only_running_jobs_end", "nobody who is suspended"),
+    (WorldContract, running(NeverCleans), "test_killed_jobs_are_cleaned_up", "is reported as cleaned"),
 ]
 HOOKS = {
     PreemptPolicyContract: "makeway_preempt_",
@@ -801,7 +801,7 @@ HOOKS = {
     GangContract: "makeway_gang",
     ProtectContract: "makeway_protect",
     WorkloadReaderContract: "makeway_dialect",
-    RunnerContract: "makeway_runners",
+    WorldContract: "makeway_world",
 }
 WHOLE_RUNS = (
     *("test_set_order_changes_nothing", "test_the_clock_changes_nothing", "test_runs_come_to_an_end"),

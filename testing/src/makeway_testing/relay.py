@@ -21,7 +21,7 @@ from makeway.registry import Policies
 from makeway.state import read_state, write_state
 from makeway.worlds.events import Action, Event
 from makeway_app.replay import Options, drive
-from makeway_app.runners.simulated import SimulatedRunner
+from makeway_app.worlds.simulated import SimulatedWorld
 from makeway_engine.engine import Engine
 from makeway_testing import builders
 from makeway_testing.strategies import Scenario
@@ -158,8 +158,8 @@ def relay(scenario: Scenario, plugins: Mapping[str, Any] | None = None) -> None:
     config = settings if isinstance(settings, Config) else builders.config(scenario.machine, settings)
     cluster = builders.build_cluster(config)
     engine = Relay(config, cluster, plugins)
-    runner = SimulatedRunner(scenario.specs, engine.clockwork, builders.commands(scenario.commands, cluster))
-    drive(cast(Engine, engine), runner, Options(until=scenario.until))
+    world = SimulatedWorld(scenario.specs, engine.clockwork, builders.commands(scenario.commands, cluster))
+    drive(cast(Engine, engine), world, Options(until=scenario.until))
 
 
 @attrs.frozen

@@ -47,8 +47,8 @@ def makeway_dialect() -> Dialect | None:
     """Hand over what the plugin knows of a scheduler's files and words: a `makeway.foreign.Dialect`.
 
     Called on all installed plugins when a file is opened that is not makeway's own: a configuration that is not
-    TOML, a workload that no built-in reader claims, files of ``--accounting``, recordings. Beside `makeway_runners`
-    it is the only hook for which plugins are imported that no config names. Of plugins that a config names, the
+    TOML, a workload that no built-in reader claims, files of ``--accounting``, recordings.
+    It is the only hook for which plugins are imported that no config names. Of plugins that a config names, the
     words count.
 
     :returns: the dialect; it may be the same for several plugins of a distribution. None: the same as none.

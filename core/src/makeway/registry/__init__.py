@@ -34,7 +34,7 @@ from makeway.registry.finding import (
     pip_name,
     tool,
 )
-from makeway.registry.fitting import Described, described, offered, runner_named
+from makeway.registry.fitting import Described, described, offered
 from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, scheduler_of, vendor_of
 from makeway.registry.policies import Policies
 from makeway.registry.translating import translated, ways
@@ -63,7 +63,6 @@ __all__ = [
     "one_look",
     "pip_name",
     "reader_of",
-    "runner_named",
     "scheduler_of",
     "tool",
     "translated",

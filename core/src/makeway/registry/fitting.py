@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import inspect
 import types
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import pluggy
 
-from makeway import deprecated, hookspecs
-from makeway.deprecated import ContractWarning
+from makeway import hookspecs
 from makeway.entry_points import one_look
-from makeway.errors import OutOfTime, PluginError, nearest, unknown
+from makeway.errors import OutOfTime, PluginError, nearest
 from makeway.foreign import Dialect
 from makeway.registry import finding
 from makeway.registry.finding import GROUP, Installed, load, place_of
 
 PREFIX = "makeway_"
-_WARNED: set[str] = set()
-"""Warnings that were given, so that a command that loads its plugins twice says so once."""
 
 
 def who_is(name: str, item: Installed | None) -> str:
@@ -54,16 +50,9 @@ def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.P
             more = f"{len(problems)} problems: " if len(problems) > 1 else ""
             raise PluginError(f"{who} does not fit the contract: {more}{'; '.join(problems)}")
         try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                manager.register(plugin, name=name)
+            manager.register(plugin, name=name)
         except (pluggy.PluginValidationError, ValueError) as error:
             raise PluginError(f"{who} does not fit the contract: {error}") from None
-        for each in caught:
-            text = f"{who}: {each.message}"
-            if text not in _WARNED:
-                _WARNED.add(text)
-                warnings.warn_explicit(ContractWarning(text), ContractWarning, each.filename, each.lineno)
     return manager
 
 
@@ -87,7 +76,7 @@ def misfits(
         hook = (options or {}).get("specname") or name
         if hook not in hooks:
             close = nearest(hook, hooks) or nearest(PREFIX + hook, hooks)
-            found.append(deprecated.removed(hook) or f"unknown hook {hook!r}{close}")
+            found.append(f"unknown hook {hook!r}{close}")
             continue
         implemented += 1
         if options is None:
@@ -124,10 +113,7 @@ def _wrong_arguments(function: Any, hook: str, allowed: Sequence[str]) -> list[s
             found.append(f"it takes {parameter}; allowed: arguments by name, out of {shown}")
         elif name not in allowed:
             close = nearest(name, allowed)
-            gone = deprecated.removed(hook, name)
-            if gone:
-                found.append(gone)
-            elif close or parameter.default is parameter.empty:
+            if close or parameter.default is parameter.empty:
                 found.append(f"unknown argument {name!r}; allowed: {shown}{close}")
         elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
             found.append(f"argument {name!r} is keyword-only; leave out the '*'")
@@ -143,8 +129,6 @@ class Described:
     """Hooks that it implements, by alphabet."""
     problem: str = ""
     """Why it cannot be used; empty: it can."""
-    warnings: tuple[str, ...] = ()
-    """What it uses that will go away."""
 
 
 def described() -> list[Described]:
@@ -155,31 +139,19 @@ def described() -> list[Described]:
 def describe(item: Installed) -> Described:
     """Import one plugin and say what it implements, or why it cannot be used."""
     try:
-        hooks, warned = fits(item.name, load(item.name), item)
+        return Described(installed=item, hooks=fits(item.name, load(item.name), item))
     except PluginError as error:
         return Described(installed=item, problem=str(error))
-    return Described(installed=item, hooks=hooks, warnings=warned)
 
 
-def fits(name: str, plugin: Any, item: Installed | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the hooks that a plugin implements, by alphabet, and warnings about them.
+def fits(name: str, plugin: Any, item: Installed | None) -> tuple[str, ...]:
+    """Return the hooks that a plugin implements, by alphabet.
 
     :raises PluginError: it does not fit the contract.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        manager = manager_of([(name, plugin, item)])
+    manager = manager_of([(name, plugin, item)])
     callers = manager.get_hookcallers(manager.get_plugin(name)) or []
-    return tuple(sorted(caller.name for caller in callers)), tuple(str(each.message) for each in caught)
-
-
-DIALECT = {
-    "configs": "makeway_config_readers",
-    "workloads": "makeway_workload_readers",
-    "accounting": None,
-    "recordings": "makeway_recordings",
-}
-"""Part of a dialect -> the hook that listed such things before there were dialects."""
+    return tuple(sorted(caller.name for caller in callers))
 
 
 @one_look()
@@ -191,13 +163,11 @@ def offered(part: str, of: str | None = None) -> tuple[list[Any], list[PluginErr
     """
     found: list[Any] = []
     failed: list[PluginError] = []
-    hook = DIALECT[part]
     asked = [item for item in finding.installed() if of is None or item.distribution == of]
     for name in dict.fromkeys(item.name for item in asked):
         try:
             plugin = load(name)
             more = [each for dialect in dialects(name, plugin) for each in _part(dialect, part)]
-            more += listed(name, plugin, hook) if hook is not None else []
         except PluginError as error:
             failed.append(error)
             continue
@@ -215,49 +185,15 @@ def dialects(name: str, plugin: Any) -> list[Dialect]:
 
     :raises PluginError: it does not fit the contract, fails, or hands over something else.
     """
-    found = listed(name, plugin, "makeway_dialect")
-    wrong = [each for each in found if not isinstance(each, Dialect)]
-    if wrong:
-        raise PluginError(
-            f"{who_is(name, None)}, hook makeway_dialect: returned {wrong[0]!r:.80}; allowed: a Dialect"
-        )
-    return found
-
-
-@one_look()
-def runner_named(name: str) -> Any:
-    """Return the factory of the world called `name`, of whatever installed plugin offers it.
-
-    :raises PluginError: nobody offers it, two do, or a plugin fails.
-    """
-    found: dict[str, tuple[str, Any]] = {}
-    for plugin in dict.fromkeys(item.name for item in finding.installed()):
-        for world, factory in listed(plugin, load(plugin), "makeway_runners"):
-            if world in found:
-                raise PluginError(f"two plugins offer a runner named {world!r}: {found[world][0]}, {plugin}")
-            found[world] = (plugin, factory)
-    if name not in found:
-        raise PluginError(unknown("runner", name, found))
-    return found[name][1]
-
-
-def listed(name: str, plugin: Any, hook: str) -> list[Any]:
-    """Return what one plugin answers to a hook that lists things.
-
-    :raises PluginError: it does not fit the contract, or fails.
-    """
     item = finding.offers(name)
     manager = manager_of([(name, plugin, item)])
+    who = f"{who_is(name, item)}, hook makeway_dialect"
     try:
-        answers = getattr(manager.hook, hook)()
-        return [each for answer in answers for each in _entries(answer)]
+        found = manager.hook.makeway_dialect()
     except (Exception, OutOfTime) as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
-        raise PluginError(f"{who_is(name, item)}, hook {hook}: raised {text}{place_of(error)}") from error
-
-
-def _entries(answer: Any) -> Sequence[Any]:
-    """Return what an answer lists; a hook that names what it lists gives pairs, a dialect is one thing."""
-    if isinstance(answer, Dialect):
-        return [answer]
-    return list(answer.items() if hasattr(answer, "items") else answer)
+        raise PluginError(f"{who}: raised {text}{place_of(error)}") from error
+    wrong = [each for each in found if not isinstance(each, Dialect)]
+    if wrong:
+        raise PluginError(f"{who}: returned {wrong[0]!r:.80}; allowed: a Dialect")
+    return list(found)

@@ -8,7 +8,6 @@ from makeway.model import ClusterView, Commands, Job
 from makeway.registry.asking import Asker, shown
 
 _HOOK = "makeway_commands"
-_OLD_NAMES, _OLD_REFUSALS = "makeway_jobs_named", "makeway_manual"
 
 
 class People:
@@ -37,16 +36,13 @@ class People:
                 given = expression, command, user, view
                 answer = self._asker.asked_beside(plugin, _HOOK, None, rules.names, *given)
                 if answer is not None:
-                    return self._ids(_HOOK, answer)
-        answer = self._asker.first(
-            _OLD_NAMES, None, expression=expression, command=command, user=user, view=view, now=view.now
-        )
-        return [expression] if answer is None else self._ids(_OLD_NAMES, answer)
+                    return self._ids(answer)
+        return [expression]
 
-    def _ids(self, hook: str, answer: object) -> list[str]:
-        named = self._asker.listed(hook, None, answer)
+    def _ids(self, answer: object) -> list[str]:
+        named = self._asker.listed(_HOOK, None, answer)
         if not all(isinstance(each, str) for each in named):
-            raise self._asker.fault(hook, None, f"returned {shown(answer)}; allowed: ids of jobs, or None")
+            raise self._asker.fault(_HOOK, None, f"returned {shown(answer)}; allowed: ids of jobs, or None")
         return named
 
     def refusal(self, command: str, job: Job, user: str | None, view: ClusterView) -> str | None:
@@ -56,15 +52,12 @@ class People:
                 given = command, job, user, view
                 answer = self._asker.asked_beside(plugin, _HOOK, job, rules.refuses, *given)
                 if answer is not None:
-                    return self._reason(_HOOK, job, answer)
-        answer = self._asker.first(
-            _OLD_REFUSALS, job, command=command, job=job, user=user, view=view, now=view.now
-        )
-        return None if answer is None else self._reason(_OLD_REFUSALS, job, answer)
+                    return self._reason(job, answer)
+        return None
 
-    def _reason(self, hook: str, job: Job, answer: object) -> str:
+    def _reason(self, job: Job, answer: object) -> str:
         if not isinstance(answer, str):
-            raise self._asker.fault(hook, job, f"returned {shown(answer)}; allowed: a reason, or None")
+            raise self._asker.fault(_HOOK, job, f"returned {shown(answer)}; allowed: a reason, or None")
         return answer
 
 

@@ -319,14 +319,9 @@ class Policies(Room):
 
     def vocabulary(self) -> Vocabulary:
         """Return the words to be shown to people."""
-        hook = "makeway_vocabulary"
-        answer = self.first(hook, None)
-        if answer is None:
-            answer = next(filter(None, map(self._words, self.every("makeway_dialect", None))), None)
+        answer = next(filter(None, map(self._words, self.every("makeway_dialect", None))), None)
         if answer is None:
             return (self.leader and self.leader.vocabulary) or Vocabulary()
-        if not isinstance(answer, Vocabulary):
-            self._blame(hook, None, f"returned {_shown(answer)}; allowed: a Vocabulary")
         return attrs.evolve(
             answer, nouns={vendors.spelled(thing): word for thing, word in answer.nouns.items()}
         )

@@ -14,46 +14,35 @@ from makeway.registry.asking import Asker, Call, shown
 Told = Callable[[Job], Any]
 
 
-def told_by(asker: Asker, hook: str, old: str, view: ClusterView) -> tuple[Told, str] | None:
-    """Return what tells jobs apart for `hook`, and what to name it by if it is wrong; None: nobody says.
+def told_by(asker: Asker, hook: str, view: ClusterView) -> Told | None:
+    """Return what tells jobs apart for `hook`; None: no plugin says.
 
     Only of the plugin that answers `hook` first, of which it spares asking.
-
-    :param old: hook that said so before there were marks.
     """
     (first, *_) = asker.calls(hook) or (None,)
-    if first is None:
+    if first is None or first.quicker is None:
         return None
-    if first.quicker is not None:
-        found, name = asker.asked_beside(first.plugin, hook, None, first.quicker, view), hook
-    elif asker.implements(old) and asker.who(old) == first.plugin:
-        found, name = asker.first(old, None, view=view), old
-    else:
-        return None
-    if found is None:
-        return None
-    if not callable(found):
-        what = "returned" if name == old else "is marked with a function that returned"
-        raise asker.fault(name, None, f"{what} {shown(found)}; allowed: a function of a job, or None")
-    return found, name
+    found: Any = asker.asked_beside(first.plugin, hook, None, first.quicker, view)
+    if found is not None and not callable(found):
+        answer = shown(found)
+        text = f"is marked with a function that returned {answer}; allowed: a function of a job, or None"
+        raise asker.fault(hook, None, text)
+    told: Told | None = found
+    return told
 
 
 def rank_of(asker: Asker, view: ClusterView) -> Callable[[Job], int | None] | None:
     """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
-    told = told_by(asker, "makeway_queue_order", "makeway_queue_rank", view)
-    if told is None:
-        return None
-    rank, hook = told
-    return asker.number_of(asker.who("makeway_queue_order"), hook, rank)
+    hook = "makeway_queue_order"
+    rank = told_by(asker, hook, view)
+    return None if rank is None else asker.number_of(asker.who(hook), hook, rank)
 
 
 def kind_of(asker: Asker, view: ClusterView) -> Callable[[Job], Any] | None:
     """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""
-    told = told_by(asker, "makeway_preempt_candidates", "makeway_preemptor_kind", view)
-    if told is None:
-        return None
-    kind, hook = told
-    return asker.key_of(asker.who("makeway_preempt_candidates"), hook, kind)
+    hook = "makeway_preempt_candidates"
+    kind = told_by(asker, hook, view)
+    return None if kind is None else asker.key_of(asker.who(hook), hook, kind)
 
 
 _ABOUT_A_TRY = (

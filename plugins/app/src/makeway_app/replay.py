@@ -19,7 +19,6 @@ from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.record import Archive, Decision, Line, Recorder
 from makeway.registry import Policies, full_name, tool
 from makeway.registry.finding import has_tool
-from makeway.runners.api import RunnerFactory, RunnerWorld
 from makeway.state import State as RunState
 from makeway.worlds.api import World
 from makeway.worlds.clock import Clock
@@ -80,8 +79,6 @@ class Options:
     clockwork: Clockwork | None = None
     clock: Clock | None = None
     """Of a world that is not simulated; None: the computer's."""
-    runner: RunnerFactory | None = None
-    """DEPRECATED: builds a runner to run in instead of the simulated world."""
     measures: bool = False
     """Add up completion times, fairness and evictions on clusters without GPUs, too."""
     trace: bool = False
@@ -106,7 +103,6 @@ def replay(
     if commands is None:
         commands = commands_of(config, "config")
     simulated = full_name(config.world.name) == SIMULATED
-    trusted = simulated and options.runner is None
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
         built = cluster or build_cluster(config)
@@ -120,7 +116,7 @@ def replay(
         if options.traced is not None:
             recorder.traced = options.traced
         with answerable(policies):
-            engine = Engine(config, recorder, policies, options.clockwork, trusted=trusted)
+            engine = Engine(config, recorder, policies, options.clockwork, trusted=simulated)
         if options.started is not None:
             options.started(engine)
         if options.decided is not None:
@@ -148,14 +144,10 @@ def measures_of(cluster: Cluster, *, always: bool) -> Measures | None:
 def _simulated(
     engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
 ) -> Seconds:
-    """Replay jobs in the simulated world, or in the world of a runner."""
-    world: World
-    if options.runner is None:
-        world = _begun(engine, jobs, commands, options)
-    else:
-        world = RunnerWorld(options.runner(jobs, engine.clockwork))
+    """Replay jobs in the simulated world."""
+    world = _begun(engine, jobs, commands, options)
     watched = bool(options.snapshots or options.states or options.after_step is not None)
-    if not (watched or commands or options.runner or options.until is not None or options.begin is not None):
+    if not (watched or commands or options.until is not None or options.begin is not None):
         engine.leave_unheard()
     with collector.paused():  # there are no cycles among records
         ended_at = drive(engine, world, options)

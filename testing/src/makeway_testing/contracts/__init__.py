@@ -23,7 +23,6 @@ ProtectContract        vetoes: ``policy.protect``
 WorkloadReaderContract readers of traces (``Dialect.workloads``)
 ConfigReaderContract   readers of foreign configurations (``Dialect.configs``)
 WorldContract          worlds: ``[world] name`` (``makeway_world``)
-RunnerContract         worlds by the old contract (``makeway_runners``, DEPRECATED)
 ====================== ====================================================================
 """
 
@@ -37,7 +36,6 @@ from makeway_testing.contracts.preempt import PreemptPolicyContract
 from makeway_testing.contracts.priority import PriorityContract
 from makeway_testing.contracts.protect import ProtectContract
 from makeway_testing.contracts.reader import ConfigReaderContract, ReaderContract, WorkloadReaderContract
-from makeway_testing.contracts.runner import RunnerContract
 from makeway_testing.contracts.search import SearchContract
 from makeway_testing.contracts.select import SelectContract
 from makeway_testing.contracts.world import WorldContract
@@ -56,7 +54,6 @@ __all__ = [
     "PriorityContract",
     "ProtectContract",
     "ReaderContract",
-    "RunnerContract",
     "SearchContract",
     "SelectContract",
     "WorkloadReaderContract",

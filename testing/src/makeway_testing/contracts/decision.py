@@ -44,7 +44,6 @@ PURE_HOOKS = (
     "makeway_search",
     "makeway_preempt_action",
     "makeway_over_limit",
-    "makeway_manual",
 )
 """Hooks that give the same answer to the same arguments, whenever they are asked."""
 

@@ -20,7 +20,6 @@ from makeway.model import JobSpec
 from makeway.readers.api import Imported, ReadOptions, Rejected
 from makeway.readers.lines import read_head
 from makeway.registry.finding import OWN
-from makeway.registry.fitting import DIALECT
 from makeway_app.readers.foreign import adapted, adapted_workload
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract
@@ -59,16 +58,11 @@ class ReaderContract(Contract):
     """Part of the dialect in which the reader is."""
 
     def _readers(self) -> list[Any]:
-        plugin = self._plugin()
-        for hook, found in ((self.hook, self._of_dialect), (DIALECT[self._part], list)):
-            function = getattr(plugin, str(hook), None)
-            if function is not None:
-                return list(found(function()))
-        return self.fail(f"it does not implement {self.hook}", hook=self.hook)
-
-    def _of_dialect(self, dialect: Dialect) -> Sequence[Any]:
-        found: Sequence[Any] = getattr(dialect, self._part)
-        return found
+        function = getattr(self._plugin(), self.hook, None)
+        if function is None:
+            return self.fail(f"it does not implement {self.hook}", hook=self.hook)
+        dialect: Dialect = function()
+        return list(getattr(dialect, self._part))
 
     def _reader(self) -> Any:
         found = [each for each in self._readers() if self.reader in ("", each.name)]

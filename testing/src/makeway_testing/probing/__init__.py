@@ -9,7 +9,7 @@ module   what it owns
 =======  ======================================================================
 stand    plainest selector and policy, that stand in for what a plugin is not
 scenes   the scenes, and which roles a plugin plays in them
-listing  hooks that list readers and runners
+listing  readers that dialects list
 probes   circumstances that no decision may depend on, files, growth
 trial    the order of the looks, and what they found
 showing  what ``makeway plugins --check`` prints of it

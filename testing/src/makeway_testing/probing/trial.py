@@ -26,7 +26,7 @@ from makeway_app.replay import Options, Run, answerable, drive
 from makeway_app.worlds.simulated import SimulatedWorld
 from makeway_engine.engine import Engine
 from makeway_testing.probing import probes
-from makeway_testing.probing.listing import LISTING, wrong_listings
+from makeway_testing.probing.listing import LISTING, wrong_readers
 from makeway_testing.probing.scenes import Scene, scenes
 from makeway_testing.probing.stand import STAND_INS
 from makeway_testing.watching import plain
@@ -170,8 +170,7 @@ def try_out(
     with time_limit(limit):
         try:
             trial.plugin = loose() if loose else load(name)
-            trial.hooks, warned = fits(name, trial.plugin, trial.installed)
-            trial.warnings += warned
+            trial.hooks = fits(name, trial.plugin, trial.installed)
         except PluginError as error:
             trial.note(error)
             return trial
@@ -185,16 +184,15 @@ def try_out(
 
 
 def _try_listings(trial: Trial) -> None:
-    for hook in LISTING:
-        if hook in trial.hooks:
-            trial.calls[hook] += 1
-            try:
-                for wrong in wrong_listings(trial.name, trial.plugin, hook):
-                    trial.blame(hook, wrong)
-            except OutOfTime as error:
-                trial.blame(hook, str(error))
-            except PluginError as error:
-                trial.note(error)
+    if LISTING in trial.hooks:
+        trial.calls[LISTING] += 1
+        try:
+            for wrong in wrong_readers(trial.name, trial.plugin):
+                trial.blame(LISTING, wrong)
+        except OutOfTime as error:
+            trial.blame(LISTING, str(error))
+        except PluginError as error:
+            trial.note(error)
 
 
 def _try_defaults(trial: Trial) -> None:
@@ -214,7 +212,7 @@ def _try_defaults(trial: Trial) -> None:
 
 
 def _try_scenes(trial: Trial, settings: Mapping[str, Any]) -> None:
-    if not set(trial.hooks) - set(LISTING):
+    if not set(trial.hooks) - {LISTING}:
         return
     played = list(scenes(trial.name, trial.hooks, settings))
     # First, while the plugin has had no occasion to remember anything.
@@ -323,7 +321,7 @@ class _Counting(Policies):
         slow = trial.pace.took(hook, process_time() - began)
         if slow is not None:
             raise trial.fault(hook, slow)
-        if heard and hook not in LISTING:
+        if heard and hook != LISTING:
             trial.blame(hook, f"reaches out of the run: {heard[0]}; a policy looks at its arguments only")
         return answer
 

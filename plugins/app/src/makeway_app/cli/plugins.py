@@ -28,9 +28,6 @@ _KIND_OF_HOOK = {
     "makeway_admit": "limit",
     "makeway_protect": "protect",
     "makeway_dialect": "reader",
-    "makeway_config_readers": "reader",
-    "makeway_workload_readers": "reader",
-    "makeway_runners": "runner",
     "makeway_on_line": "observer",
 }
 """The first that a plugin implements says what it is, unless its name does."""

@@ -124,12 +124,6 @@ T = TypeVar("T")
     help="Run in this world, such as world/local, in real time: its jobs are really run. Else all is simulated, "
     "whatever [world] says.",
 )
-@click.option(
-    "--runner",
-    metavar="NAME",
-    help="DEPRECATED: run in a world by the old contract; use --world.",
-    hidden=True,
-)
 @registry.one_look()
 def replay(
     asked: Asked,
@@ -150,7 +144,6 @@ def replay(
     against_log: bool,
     check_invariants: bool,
     world: str | None,
-    runner: str | None,
     **of_vendors: tuple[Seconds, ...],
 ) -> None:
     """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
@@ -192,9 +185,9 @@ def replay(
     outputs_of_states = tuple(("--state-at", name) for _, name in states_at)
     inputs = (config, asked.workload, begin_file, *asked.accounting, *asked.warm_up)
     check_names((*outputs, *outputs_of_states), [path for path in inputs if path is not None])
-    if (begin_file is not None or states_at) and (runner is not None or world is not None):
+    if (begin_file is not None or states_at) and world is not None:
         option = "--from" if begin_file is not None else "--state-at"
-        raise ConfigError(option, [Problem("", "is for the simulated world; leave out --world and --runner")])
+        raise ConfigError(option, [Problem("", "is for the simulated world; leave out --world")])
     request = Request(
         begin=None if begin_file is None else _state_of(begin_file, asked.until),
         begin_from=str(begin_file or ""),
@@ -210,12 +203,10 @@ def replay(
         plugins=loose,
         warm_up=asked.warm_up,
         measures=metrics,
-        runner=None if runner is None else registry.runner_named(runner),
     )
-    old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
     typed = [text for text in compared if not is_file(text)]
     vain = (told for text in typed for told in without_effect(base, found[text].config, "--compare", text))
-    note("warning", (*odd, *old, *vain))
+    note("warning", (*odd, *vain))
     write = page_writer() if report_file is not None else None
     if by_job and not compared:
         raise ConfigError(
@@ -340,7 +331,7 @@ def _runs(
         return attrs.evolve(done, run=None)
 
     real = any(registry.full_name(each.world.name) != SIMULATED for each in variants.values())
-    workers = 0 if real or request.runner is not None else cores()
+    workers = 0 if real else cores()
     if records is not None:
         for at in range(len(labels)):
             records.path(at)

@@ -11,7 +11,6 @@ import attrs
 from makeway import registry
 from makeway.config import Config
 from makeway.model import Seconds
-from makeway.runners.api import RunnerFactory
 from makeway.state import State
 from makeway_app.cli.inputs import Loaded
 from makeway_app.replay import SIMULATED
@@ -43,8 +42,6 @@ class Request:
     """Logs of the time before, from which usage at the start is worked out."""
     measures: bool = False
     """Add up completion times, fairness and evictions where there are no GPUs, too."""
-    runner: RunnerFactory | None = None
-    """Builds the world to run in; None: the simulated one."""
 
 
 def in_world(config: Config, name: str | None) -> Config:

@@ -90,7 +90,6 @@ def ran(
         started=started,
         stop=stop,
         snapshots=_snapshots(request.queues, queues, "" if first else f" ({beside}: {label})"),
-        runner=request.runner,
         trace=switched_on(TRACE),
         measures=request.measures,
         plugins=request.plugins,
@@ -102,9 +101,6 @@ def ran(
         config, told = warmed_up(config, request.warm_up, workload.start_wall)
         notes += told
         commands = commands_with(config, str(request.loaded.path), workload)
-        if request.runner is not None and commands:
-            text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
-            raise ConfigError("--runner", [Problem("", text)])
         checker = _checker(commands) if request.check_invariants else None
         options = begun_warm(options, workload, config)
         cluster = keeper.begin(config, label, workload)
@@ -147,8 +143,8 @@ def begun_warm(options: Options, workload: Workload, config: Config) -> Options:
     problem = ""
     if options.begin is not None:
         problem = "the state of --from says who runs at the start; leave one of them out"
-    elif options.runner is not None or registry.full_name(config.world.name) != SIMULATED:
-        problem = "it is for the simulated world; leave out --world and --runner"
+    elif registry.full_name(config.world.name) != SIMULATED:
+        problem = "it is for the simulated world; leave out --world"
     if problem:
         raise ConfigError("workload.warm", [Problem("", f"got true, but {problem}")])
     state = registry.tool("warm", "workload.warm").warm_start(workload, config, options.plugins)

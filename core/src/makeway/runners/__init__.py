@@ -1,1 +1,0 @@
-"""Worlds by the old contract of runners; `makeway.worlds` replaces it."""

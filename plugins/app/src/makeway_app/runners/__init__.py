@@ -1,1 +1,0 @@
-"""The runner whose clock is simulated."""
