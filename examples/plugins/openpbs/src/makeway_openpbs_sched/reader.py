@@ -4,6 +4,8 @@
 server. Their text form is what ``qmgr`` prints; saved as ``qmgr.txt`` beside sched_config it is read too::
 
     for what in sched server "node @default"; do qmgr -c "print $what"; done > qmgr.txt
+
+Vnodes may be said by ``pbsnodes -a`` instead, saved as ``pbsnodes.txt``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from makeway_openpbs_sched.settings import NAME, PATH
 from makeway_openpbs_sched.torque import is_torque, sentence
 
 QMGR = "qmgr.txt"
+PBSNODES = "pbsnodes.txt"
 _HEAD = re.compile(
     r"^\s*(preemptive_sched|job_sort_key|by_queue|strict_ordering|round_robin)\s*:", re.MULTILINE
 )
@@ -87,6 +90,9 @@ class SchedConfigReader:
         if text is not None:
             draft.has_qmgr = True
             _read_qmgr(text, draft)
+        listed = _there(source, PBSNODES, draft)
+        if listed is not None:
+            _read_pbsnodes(listed, draft)
         _choose_version(draft)
         _judge(draft)
         if draft.problems:
@@ -100,17 +106,23 @@ class SchedConfigReader:
 
 
 def _beside(source: Source, draft: _Draft) -> str | None:
+    text = _there(source, QMGR, draft)
+    if text is None and not draft.problems:
+        draft.said.append(
+            f"there is no {QMGR} beside {source.name}, so queues, their Priority, limits and vnodes are unknown; "
+            f"save what qmgr prints there, or say them by --nodes"
+        )
+    return text
+
+
+def _there(source: Source, name: str, draft: _Draft) -> str | None:
+    """Return the text of a file beside `source`; None: there is none, or it cannot be read."""
     try:
-        return source.beside(QMGR).text
+        return source.beside(name).text
     except ConfigError as error:
         message = error.problems[0].message
         if "No such file" not in message:
-            draft.wrong(QMGR, message)
-        else:
-            draft.said.append(
-                f"there is no {QMGR} beside {source.name}, so queues, their Priority, limits and vnodes are unknown; "
-                f"save what qmgr prints there, or say them by --nodes"
-            )
+            draft.wrong(name, message)
         return None
 
 
@@ -333,16 +345,46 @@ def _read_node(command: Command, draft: _Draft) -> None:
         resource = name.partition(".")[2]
         if resource in keywords.NODE_WORDS:
             return
-        try:
-            node[resource] = int(amount_of(resource, value))
-        except ValueError:
-            draft.unknown[f"{name} ({QMGR})"] = None
+        _available(node, resource, value)
     elif name == "state":
         node["state"] = value
     elif name == "queue":
         node["queue"] = value
     else:
         _not_modelled(name, draft)
+
+
+def _available(node: dict[str, Any], resource: str, value: str) -> None:
+    """Take note of what a vnode has: an amount, or words, which jobs ask for as ``resource=word``."""
+    try:
+        node[resource] = int(amount_of(resource, value))
+    except ValueError:
+        words = (word.strip() for word in value.strip("\"'").split(","))
+        node.setdefault("features", []).extend(f"{resource}={word}" for word in words if word)
+
+
+def _read_pbsnodes(text: str, draft: _Draft) -> None:
+    """Read what ``pbsnodes -a`` prints: the name of a vnode, and below it what it has, further in."""
+    node: dict[str, Any] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, equals, value = (part.strip() for part in line.partition(" = "))
+        if not line[0].isspace() and not equals:
+            node = draft.nodes.setdefault(name, {})
+        elif node is None:
+            draft.wrong(f"{PBSNODES}:{number}", f"got {line.strip()!r}; allowed: the output of pbsnodes -a")
+            return
+        elif name.startswith("resources_available."):
+            resource = name.partition(".")[2]
+            if resource not in keywords.NODE_WORDS:
+                _available(node, resource, value)
+        elif name in ("state", "queue"):
+            node[name] = value
+        elif name == "np":  # Torque's
+            _available(node, "ncpus", value)
+        elif name == "properties":
+            node.setdefault("features", []).extend(word.strip() for word in value.split(",") if word.strip())
 
 
 # -------------------------------------------------------------------------------------- versions
@@ -419,7 +461,10 @@ def _node(name: str, node: Mapping[str, Any]) -> dict[str, Any]:
         made["memory_mb"] = node["mem"]
     if any(word in str(node.get("state", "")) for word in ("offline", "down")):
         made["up"] = False
-    counted = {key: value for key, value in node.items() if key not in ("ncpus", "mem", "state", "queue")}
+    if node.get("features"):
+        made["features"] = list(dict.fromkeys(node["features"]))
+    known = ("ncpus", "mem", "state", "queue", "features")
+    counted = {key: value for key, value in node.items() if key not in known}
     return {**made, "gres": counted} if counted else made
 
 
