@@ -1,6 +1,7 @@
-"""What people ask about Slurm: help pages of sites and manuals, each made a small input, answered by hand.
+"""What people ask about Slurm: help pages of sites, manuals and trackers, each made a small input, answered by hand.
 
-Each row names the page that it is about. Instants are those of a scheduler without delays of its own.
+Each row names the page or thread that it is about. Instants are those of a scheduler without delays of its own.
+`replay` says what becomes of the jobs, `explain` why, and `check` what the site would do.
 """
 
 from __future__ import annotations
@@ -70,6 +71,12 @@ class Question:
     reasons: dict[str, str] = attrs.field(factory=dict)
     """Job -> why it waits first."""
     qos: str = ""
+    never: dict[str, str] = attrs.field(factory=dict)
+    """Job that can never run here -> why; Slurm keeps it pending."""
+    says: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Job -> what `explain` has to say of it, beside its reasons, its starts and who displaced it."""
+    check: tuple[str, ...] = ()
+    """What `check` has to say."""
 
 
 LOW: dict[str, Any] = {"partition": "low"}
@@ -387,18 +394,422 @@ QUESTIONS = [
     ),
 ]
 
+# ---------------------------------------------------------------- public trackers, and help pages of other sites
+TRACKER = "github.com/"
+MSU = "docs.icer.msu.edu/Scavenger_Queue/"
+OHIO = "www.osc.edu/supercomputing/computing/pitzer/special_schedulings"
+ARIZONA = "docs.rc.asu.edu/jobstates"
+VIENNA = "docs.vsc.ac.at/running_jobs/scheduling/scheduling_policy/"
+CODES = "wiki.vsc.ac.at/doku.php?id=doku:slurm_job_reason_codes&rev=1652087973"
+ILLINOIS = "docs.ncsa.illinois.edu/en/latest/common/slurm/prioritization-reservations.html"
+PAWSEY = "support.pawsey.org.au/documentation/display/US/Defining+wallclock+time+in+the+jobscript"
+STANFORD = "www.sherlock.stanford.edu/docs/advanced-topics/scheduling"
+CYPRUS = "hpcf.cyi.ac.cy/documentation/running_jobs.html"
+TALLAHASSEE = "www.hpc.fsu.edu/docs/hpc-job-queue-policy"
+PITTSBURGH = "crc.pitt.edu/resources/resources/job-scheduling-policy"
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: f"{each.asks} [{each.page}]")
-def test_what_people_ask(tmp_path: Path, question: Question) -> None:
-    conf, jobs, out = (tmp_path / name for name in ("slurm.conf", "jobs.jsonl", "out.json"))
+MEMORY = HEAD + "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\n"
+SUSPEND = BY_PARTITION + "PreemptMode=SUSPEND,GANG\n" + NODES + LOW_HIGH
+ONE = "NodeName=n1 CPUs=4 RealMemory=4000\n"
+TRACKERS = [
+    Question(
+        TRACKER + "SchedMD/slurm/issues/111",
+        "why does one task of an array run on each node, and not one on each core?",
+        MEMORY + "NodeName=comp1 CPUs=12 RealMemory=48000\nNodeName=comp2 CPUs=16 RealMemory=64000\n"
+        "PartitionName=test Nodes=comp[1-2] Default=YES\n",
+        (job(1, cpus=1, array="0-2"),),
+        {"1_0": [0], "1_1": [0], "1_2": [100]},
+        {},
+        [],
+        {"1_2": "Resources"},
+        says={"1_2": ("comp1: all of its memory is wanted", "try DefMemPerCPU=4000")},
+        check=("no DefMemPer... for partition 'test'",),
+    ),
+    Question(
+        TRACKER + "rcgsheffield/sheffield_hpc/pull/1421",
+        "is a job that is stopped for a higher partition killed?",
+        BY_PARTITION + "PreemptMode=CANCEL\n" + NODES + LOW_HIGH,
+        (wide(1, **LOW), job(2, 50, **HIGH)),
+        {"1": [0], "2": [50]},
+        {"1": "PREEMPTED"},
+        ["1"],
+        says={"1": ("50 s: job 2 (partition high) by cancel",)},
+        check=("killed",),
+    ),
+    Question(
+        TRACKER + "SchedMD/slurm/pull/124",
+        "GANG in the mode of a partition",
+        SUSPEND.replace("PriorityTier=1 ", "PriorityTier=1 PreemptMode=SUSPEND,GANG "),
+        (wide(1, **LOW), job(2, 50, **HIGH)),
+        {"1": [0, 150], "2": [50]},
+        {"1": "COMPLETED"},
+        ["1"],
+        says={"1": ("50 s to 150 s: SUSPENDED on n[1-2]",)},
+        check=("GANG is for the cluster only and is dropped",),
+    ),
+    Question(
+        TRACKER + "aws-samples/aws-eda-slurm-cluster/issues/95",
+        "a job of a higher partition that lacks a licence displaces nobody",
+        "Licenses=vcs:1\n" + REQUEUE,
+        (job(1, licenses={"vcs": 1}, **LOW), job(2, 50, licenses={"vcs": 1}, **HIGH)),
+        {"1": [0], "2": [100]},
+        {},
+        [],
+        {"2": "Licenses"},
+        says={"2": ("licence vcs: held by 1 (1)",)},
+    ),
+    Question(
+        TRACKER + "NCATSTranslator/Babel/issues/842",
+        "does the time for which a job is suspended count for its limit?",
+        SUSPEND,
+        (wide(1, time_limit=120, **LOW), job(2, 50, **HIGH)),
+        {"1": [0, 150], "2": [50]},
+        {"1": "COMPLETED"},
+        ["1"],
+        says={"1": ("COMPLETED at 200 s", "its time limit moves by as much")},
+    ),
+    Question(
+        TRACKER + "PrincetonUniversity/prsonpipe/issues/7",
+        "--mem-per-cpu=30G where MaxMemPerCPU is 10G gives three CPUs",
+        MEMORY + "MaxMemPerCPU=10000\nNodeName=n1 CPUs=4 RealMemory=120000\n"
+        "PartitionName=all Nodes=n1 Default=YES\n",
+        (job(1, cpus=1, memory_mb_per_cpu=30000), job(2, 10, cpus=2, memory_mb=1000)),
+        {"1": [0], "2": [100]},
+        {},
+        [],
+        {"2": "Resources"},
+        says={
+            "1": ("MaxMemPerCPU is 10,000 MB: it gets 3 CPUs instead of 1",),
+            "2": ("n1: 2 CPUs wanted, 1 of 4 free; held by 1 (3)",),
+        },
+    ),
+    Question(
+        TRACKER + "bessagroup/f3dasm/issues/352",
+        "--mem=8G where MaxMemPerCPU is 3968",
+        MEMORY + "MaxMemPerCPU=3968\nNodeName=n1 CPUs=4 RealMemory=16000\n"
+        "PartitionName=all Nodes=n1 Default=YES\n",
+        (job(1, cpus=1, memory_mb=8192), job(2, 10, cpus=2, memory_mb=100)),
+        {"1": [0], "2": [100]},
+        {},
+        [],
+        {"2": "Resources"},
+        says={
+            "1": (
+                "it wants 8,192 MB of each node, and MaxMemPerCPU is 3,968 MB: it gets 3 CPUs instead of 1",
+            )
+        },
+    ),
+    Question(
+        MSU,
+        "a scavenging job runs for a minute before it has to go, and is requeued",
+        BY_QOS.replace("CANCEL", "REQUEUE") + "PartitionName=all Nodes=n[1-2] Default=YES\n",
+        (wide(1, qos="scavenger"), job(2, 20, qos="normal")),
+        {"1": [0, 160], "2": [60]},
+        {"1": "COMPLETED"},
+        ["1"],
+        {"2": "Resources"},
+        "scavenger|0|00:00:00||00:01:00|cluster||||\nnormal|10|00:00:00|scavenger||cluster||||\n",
+        says={"2": ("protected: 1:",)},
+        check=("requeued",),
+    ),
+    Question(
+        MSU,
+        "--no-requeue ends it instead",
+        BY_QOS.replace("CANCEL", "REQUEUE") + "PartitionName=all Nodes=n[1-2] Default=YES\n",
+        (wide(1, requeue=False, qos="scavenger"), job(2, 70, qos="normal")),
+        {"1": [0], "2": [70]},
+        {"1": "PREEMPTED"},
+        ["1"],
+        {},
+        "scavenger|0|00:00:00||00:01:00|cluster||||\nnormal|10|00:00:00|scavenger||cluster||||\n",
+        says={"1": ("1 may not be requeued",)},
+    ),
+    Question(
+        OHIO,
+        "a minimum of 15 minutes before preemption",
+        BY_QOS + "PartitionName=all Nodes=n[1-2] Default=YES\n",
+        (wide(1, run_time=2000, time_limit=3000, qos="preemptible"), job(2, 100, qos="condo")),
+        {"1": [0], "2": [900]},
+        {"1": "PREEMPTED"},
+        ["1"],
+        {},
+        "preemptible|0|00:00:00||00:15:00|cluster||||\ncondo|10|00:00:00|preemptible||cluster||||\n",
+        check=("killed",),
+    ),
+    Question(
+        ARIZONA,
+        "Priority: who is before me?",
+        PLAIN,
+        (wide(1), wide(2, 10), wide(3, 20)),
+        {"3": [200]},
+        {},
+        [],
+        {"3": "Priority"},
+        says={"3": ("Priority, behind job 2 of priority", "which waits for Resources")},
+    ),
+    Question(
+        TRACKER + "SckyzO/slurm_exporter/issues/146",
+        "a limit above that of the partition waits for ever",
+        HEAD + CPUS + ONE + "PartitionName=debug Nodes=n1 MaxTime=30 Default=YES\n",
+        (job(1, time_limit=3600), job(2, 10)),
+        {"2": [10]},
+        {},
+        [],
+        never={"1": "asks for a time limit of 1:00:00; partition debug allows 0:30:00"},
+    ),
+    Question(
+        TRACKER + "metrumresearchgroup/bbi/issues/345",
+        "--time comes before DefaultTime",
+        HEAD + CPUS + NODES + "PartitionName=all Nodes=n[1-2] DefaultTime=1 Default=YES\n",
+        (job(1, time_limit=None), job(2)),
+        {"1": [0], "2": [0]},
+        {"1": "TIMEOUT", "2": "COMPLETED"},
+        [],
+        says={"1": ("limit 0:01:00", "TIMEOUT at 60 s")},
+    ),
+    Question(
+        VIENNA,
+        "DefaultTime is all that a job without a limit gets in the plan, too",
+        HEAD + CPUS + NODES + "PartitionName=all Nodes=n[1-2] DefaultTime=2 Default=YES\n",
+        (job(1), wide(2, 10), job(3, 20, run_time=90, time_limit=None)),
+        {"2": [110], "3": [20]},
+        {"3": "COMPLETED"},
+        [],
+        {"2": "Resources"},
+        says={"2": ("n2: 4 CPUs wanted, 0 of 4 free; held by 3 (4)",)},
+    ),
+    Question(
+        TRACKER + "ROCm/spur/issues/604",
+        "of two partitions, the one in which it starts gives the limit",
+        HEAD
+        + CPUS
+        + NODES
+        + "PartitionName=long Nodes=n1 MaxTime=2 Default=YES\nPartitionName=short Nodes=n2 MaxTime=1\n",
+        (job(1, partition="short", time_limit=60), job(2, 10, partition="long,short", time_limit=None)),
+        {"1": [0], "2": [10]},
+        {"1": "TIMEOUT", "2": "COMPLETED"},
+        [],
+        says={"2": ("10 s to 110 s: RUNNING on n1",)},
+    ),
+    Question(
+        TRACKER + "JIC-CSB/SLURM-cheat-sheet/pull/1",
+        "several dependencies",
+        PLAIN,
+        (job(1, run_time=50), job(2, run_time=80), job(3, 10, depends_on=["1", "2"])),
+        {"3": [80]},
+        {},
+        [],
+        {"3": "Dependency"},
+    ),
+    Question(
+        TRACKER + "TheoChem-VU/TCMU/issues/362",
+        "afterany a job that has ended already",
+        PLAIN,
+        (job(1), job(2, 150, depends_on="1")),
+        {"2": [150]},
+        {"2": "COMPLETED"},
+        [],
+    ),
+    Question(
+        TRACKER + "pitt-crc/user-manual/pull/59",
+        "QOSMaxJobsPerUserLimit: others go on",
+        LIMITED,
+        (
+            job(1, cpus=1, qos="one", user="a"),
+            job(2, 10, cpus=1, qos="one", user="a"),
+            job(3, 20, cpus=1, qos="one", user="b"),
+        ),
+        {"2": [100], "3": [20]},
+        {},
+        [],
+        {"2": "QOSMaxJobsPerUserLimit"},
+        "one|0|00:00:00|||cluster||||1\n",
+        says={"2": ("QOSMaxJobsPerUserLimit",)},
+    ),
+    Question(
+        TALLAHASSEE,
+        "eight jobs at any one time",
+        LIMITED,
+        tuple(
+            job(number, cpus=1, qos="general", user="a", run_time=90 + 10 * number) for number in range(1, 10)
+        ),
+        {"8": [0], "9": [100]},
+        {},
+        [],
+        {"9": "QOSMaxJobsPerUserLimit"},
+        "general|0|00:00:00|||cluster||||8\n",
+    ),
+    Question(
+        TRACKER + "SlinkyProject/slurm-bridge/issues/10",
+        "QOSGrpCpuLimit although CPUs are idle",
+        LIMITED,
+        (job(1, qos="three"), job(2, 10, cpus=1, qos="three")),
+        {"1": [0], "2": [100]},
+        {},
+        [],
+        {"2": "QOSGrpCpuLimit"},
+        "three|0|00:00:00|||cluster||cpu=4||\n",
+        says={"2": ("QOSGrpCpuLimit",)},
+    ),
+    Question(
+        TRACKER + "ArjunaCluster/ArjunaUsers/issues/67",
+        "all nodes drain",
+        HEAD + CPUS + "NodeName=n[1-2] CPUs=4 State=DRAIN\nPartitionName=all Nodes=n[1-2] Default=YES\n",
+        (job(1),),
+        never={"1": "needs 1 node; partition all has none in service"},
+    ),
+    Question(
+        TRACKER + "mace-cream/clusterhowto/issues/2",
+        "three nodes where one of three is down",
+        HEAD
+        + CPUS
+        + "NodeName=n[1-2] CPUs=4\nNodeName=n3 CPUs=4 State=DOWN\nPartitionName=all Nodes=n[1-3] Default=YES\n",
+        (job(1, cpus=12, nodes=3), job(2, 10, cpus=8, nodes=2)),
+        {"2": [10]},
+        {},
+        [],
+        never={"1": "needs 3 nodes; partition all has 2 in service"},
+    ),
+    Question(
+        TRACKER + "mknoxnv/ubuntu-slurm/issues/7",
+        "one GPU for each job: the fifth of four waits, and who has them?",
+        HEAD
+        + CPUS
+        + "GresTypes=gpu\nNodeName=n1 CPUs=32 Gres=gpu:4\nPartitionName=all Nodes=n1 Default=YES\n",
+        tuple(job(number, cpus=1, gres={"gpu": 1}) for number in range(1, 6)),
+        {"4": [0], "5": [100]},
+        {},
+        [],
+        {"5": "Resources"},
+        says={"5": ("n1: 1 gpu wanted, 0 of 4 free; held by 1 (1), 2 (1), 3 (1), 4 (1)",)},
+    ),
+    Question(
+        TRACKER + "analyticalworkflows/TeachingMaterials/issues/79",
+        "eight tasks of an array where four CPUs are free",
+        HEAD + CPUS + ONE + "PartitionName=all Nodes=n1 Default=YES\n",
+        (job(1, cpus=1, array="1-8"),),
+        {"1_4": [0], "1_5": [100], "1_8": [100]},
+        {},
+        [],
+        {"1_5": "Resources"},
+        says={"1_5": ("n1: 1 CPU wanted, 0 of 4 free; held by 1_1 (1), 1_2 (1), 1_3 (1), 1_4 (1)",)},
+    ),
+    Question(
+        TRACKER + "earthlab/rslurm/issues/70",
+        "--array=1-20%10",
+        HEAD + CPUS + "NodeName=n1 CPUs=40\nPartitionName=all Nodes=n1 Default=YES\n",
+        (job(1, cpus=1, array="1-20%10"),),
+        {"1_10": [0], "1_11": [100], "1_20": [100]},
+        {},
+        [],
+        {"1_11": "JobArrayTaskLimit"},
+    ),
+    Question(
+        TRACKER + "ComputeCanada/puppet-magic_castle/issues/302",
+        "MaxCPUsPerNode leaves CPUs to jobs with GPUs",
+        HEAD + CPUS + "GresTypes=gpu\nNodeName=n1 CPUs=4 Gres=gpu:1\n"
+        "PartitionName=cpu Nodes=n1 MaxCPUsPerNode=2 Default=YES\nPartitionName=gpu Nodes=n1\n",
+        (
+            job(1, cpus=2, partition="cpu"),
+            job(2, 10, cpus=2, partition="cpu"),
+            job(3, 20, cpus=2, time_limit=150, partition="gpu", gres={"gpu": 1}),
+        ),
+        {"1": [0], "2": [100], "3": [20]},
+        {},
+        [],
+        {"2": "Resources"},
+    ),
+    Question(
+        ILLINOIS,
+        "a short job may run before one that came earlier",
+        PLAIN,
+        (job(1), wide(2, 10), job(3, 20, run_time=50, time_limit=100)),
+        {"1": [0], "2": [100], "3": [20]},
+        {},
+        [],
+        {"2": "Resources"},
+    ),
+    Question(
+        PAWSEY,
+        "one whose wall time is too long for the gap does not",
+        PLAIN,
+        (job(1), wide(2, 10), job(3, 20, run_time=50, time_limit=1000)),
+        {"1": [0], "2": [100], "3": [200]},
+        {},
+        [],
+        {"2": "Resources"},
+        says={"3": ("behind job 2 of priority",)},
+    ),
+    Question(
+        STANFORD,
+        "a large job waits until all of its nodes are free at once",
+        PLAIN,
+        (job(1), job(2, run_time=50), wide(3, 10)),
+        {"3": [100]},
+        {},
+        [],
+        {"3": "Resources"},
+        says={"3": ("2 nodes wanted, 1 usable", "n1: 4 CPUs wanted, 0 of 4 free; held by 1 (4)")},
+    ),
+    Question(
+        CYPRUS,
+        "two jobs of 20 cores share a node of 40, a third waits",
+        HEAD + CPUS + "NodeName=cn1 CPUs=40\nPartitionName=cpu Nodes=cn1 Default=YES\n",
+        tuple(job(number, cpus=20) for number in (1, 2, 3)),
+        {"1": [0], "2": [0], "3": [100]},
+        {},
+        [],
+        {"3": "Resources"},
+        says={"3": ("cn1: 20 CPUs wanted, 0 of 40 free; held by 1 (20), 2 (20)",)},
+    ),
+    Question(
+        PITTSBURGH,
+        "Dependency: not until another job has finished",
+        PLAIN,
+        (job(1), job(2, 10, depends_on="1")),
+        {"2": [100]},
+        {},
+        [],
+        {"2": "Dependency"},
+        says={"2": ("10 s to 100 s: Dependency",)},
+    ),
+    Question(
+        CODES,
+        "JobHeldUser: it waits although CPUs are idle",
+        PLAIN,
+        (job(1, priority=0), job(2, cpus=1)),
+        {"1": []},
+        {"1": "PENDING"},
+        [],
+        {"1": "JobHeldUser"},
+    ),
+]
+
+
+every_question = pytest.mark.parametrize(
+    "question", [*QUESTIONS, *TRACKERS], ids=lambda each: f"{each.asks} [{each.page}]"
+)
+
+
+def asked(folder: Path, question: Question) -> tuple[list[str], list[str]]:
+    """Write the input; return the arguments CONFIG and WORKLOAD, and the options."""
+    conf, jobs, qos = (folder / name for name in ("slurm.conf", "jobs.jsonl", "qos.txt"))
     conf.write_text(question.site)
     jobs.write_text("".join(json.dumps(each) + "\n" for each in question.jobs))
-    options = ["--set", "scheduler.clockwork=ideal"]
+    options = []
     if question.qos:
-        (tmp_path / "qos.txt").write_text(QOS_HEAD + question.qos)
-        options += ["--accounting", str(tmp_path / "qos.txt")]
-    done = CliRunner().invoke(cli, ["replay", str(conf), str(jobs), "--json", str(out), *options])
-    assert done.exit_code == 0, done.output
+        qos.write_text(QOS_HEAD + question.qos)
+        options = ["--accounting", str(qos)]
+    return [str(conf), str(jobs)], options
+
+
+@every_question
+def test_what_people_ask(tmp_path: Path, question: Question) -> None:
+    files, options = asked(tmp_path, question)
+    out = tmp_path / "out.json"
+    ideal = ["--set", "scheduler.clockwork=ideal"]
+    done = CliRunner().invoke(cli, ["replay", *files, "--json", str(out), *ideal, *options])
+    assert done.exit_code == (3 if question.never else 0), done.output
     record = json.loads(out.read_text())
     told = record["jobs"]
     running = {
@@ -410,3 +821,45 @@ def test_what_people_ask(tmp_path: Path, question: Question) -> None:
     if question.victims is not None:
         assert [each["victim"] for each in record["preemptions"]] == question.victims
     assert {name: told[name]["waits"][0]["reason"] for name in question.reasons} == question.reasons
+
+
+@every_question
+def test_explain_answers_too(tmp_path: Path, question: Question) -> None:
+    """Why a job waits, from when on it runs, and who displaced it, as the replay has it; and what else there is."""
+    files, options = asked(tmp_path, question)
+    options += ["--set", "scheduler.clockwork=ideal"]
+    for name, why in question.never.items():
+        done = CliRunner().invoke(cli, ["explain", *files, "--job", name, *options])
+        assert (done.exit_code, "\nit can never run here: " in done.stdout) == (3, True)
+        assert why in done.stdout
+    for name in {**question.starts, **question.reasons, **question.says}:
+        done = CliRunner().invoke(cli, ["explain", *files, "--job", name, *options])
+        assert done.exit_code == 0, done.output
+        for text in question.says.get(name, ()):
+            assert text in done.stdout
+        assert f": {question.reasons.get(name, '')}" in _part(done.stdout, "why it waited")
+        running = [line for line in _part(done.stdout, "where it was").splitlines() if "RUNNING" in line]
+        if name in question.starts and name not in question.never:
+            assert [line.split(" s ", 1)[0].strip() for line in running] == [
+                f"{start:,}" for start in question.starts[name]
+            ]
+        if question.victims is not None:
+            displaced = "who displaced it: nobody" not in done.stdout
+            assert displaced is (name in question.victims)
+
+
+def _part(story: str, title: str) -> str:
+    """Return the paragraph that begins so."""
+    return next(part for part in story.split("\n\n") if part.startswith(title))
+
+
+@every_question
+def test_check_answers_too(tmp_path: Path, question: Question) -> None:
+    """Which is no error, and whether, and how, jobs make way for one another."""
+    (conf, _), options = asked(tmp_path, question)
+    done = CliRunner().invoke(cli, ["check", conf, *options])
+    assert done.exit_code == 0, done.output
+    for text in question.check:
+        assert text in done.stdout
+    if question.victims:
+        assert any(word in done.stdout for word in ("killed", "requeued", "suspended"))

@@ -131,3 +131,11 @@ def test_the_cpus_that_it_lacks_are_those_that_it_gets(run: Run, tmp_path: Path)
     here = '"nodes": 1, "required_nodes": "n1", "run_time": 600, "time_limit": 600}\n'
     jobs = f'{{"id": 1, "cpus": 6, "memory_mb": 100, {here}{{"id": 2, "cpus": 2, "memory_mb_per_cpu": 8000, {here}'
     assert "n1: 4 CPUs wanted, 2 of 8 free; held by 1 (6)" in told(run, tmp_path, MEMORY, jobs, 2)
+
+
+def test_a_job_that_never_starts_waits(run: Run, tmp_path: Path) -> None:
+    """Though the replay is over at once, for nothing else happens: its user holds it."""
+    story = told(
+        run, tmp_path, GRACE, '{"id": 1, "cpus": 4, "priority": 0, "run_time": 60, "time_limit": 60}\n', 1
+    )
+    assert "why it waited\n  0 s: JobHeldUser\n" in story

@@ -71,14 +71,14 @@ def node(name: str, **keys: Any) -> NodeTable:
 
 
 def cluster(nodes: int | Sequence[NodeTable] = 1, **keys: Any) -> Machine:
-    """Return `nodes` like nodes n1, n2, ..., or the ones given."""
+    """Return so many nodes n1, n2, ... of 4 CPUs each unless `keys` (as in ``[[node]]``) say more; or those given."""
     if not isinstance(nodes, int):
         return tuple(nodes)
     return (node("n1" if nodes == 1 else f"n[1-{nodes}]", **keys),)
 
 
 def one_node(**keys: Any) -> Machine:
-    """Return a cluster of the node n1."""
+    """Return a cluster of the node n1, of 4 CPUs unless `keys` say more."""
     return cluster(1, **keys)
 
 

@@ -194,8 +194,11 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
     waits = witness.waits.get(job_id, [])
     recorder = run.recorder
     yield "\n".join(_heading(run, history))
-    yield _paragraph("where it was", _lines(_intervals(run, history, witness)), "nowhere")
+    where = _stretches(_intervals(run, history, witness))
+    yield _paragraph("where it was", (line for each in where for line in _lines(each)), "nowhere")
     long = [wait for wait in waits if wait.end > wait.start]
+    if not long and history.first_start is None:
+        long = waits[-1:]
     stays = [
         stretch for stretch in witness.stays.get(job_id, ()) if stretch.lasts or stretch.end > stretch.start
     ]
@@ -282,6 +285,17 @@ def _intervals(run: Run, history: History, witness: Witness) -> Iterator[Entry]:
         if state is JobState.SUSPENDED and goes_on and history.job.time_limit is not None:
             text += "; its time limit moves by as much"
         yield each["start"], each["end"], text
+
+
+def _stretches(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """Part where it was not for a while: each start, also after a requeue, is told by itself."""
+    found: list[list[Entry]] = []
+    for entry in entries:
+        if found and found[-1][-1][1] == entry[0]:
+            found[-1].append(entry)
+        else:
+            found.append([entry])
+    return found
 
 
 def _span(start: Seconds, end: Seconds) -> str:
