@@ -557,7 +557,7 @@ def test_two_hundred_thousand_jobs(page: Page, kit: Any, folder: Path) -> None:
     assert _slowest_zoom(page) < 0.15
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_million_jobs_open_coarser(page: Page, kit: Any, folder: Path) -> None:
     """The sums hold all of them; the page says how many are not drawn."""
     _write_large(kit, folder / "million.json", 1_000_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ def who_is(name: str, item: Installed | None) -> str:
     return str(item) if item is not None else f"plugin {name!r}"
 
 
+@functools.cache
 def specified() -> dict[str, tuple[str, ...]]:
     """Return each hook with its arguments."""
     return {
@@ -41,11 +43,10 @@ def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.P
     """
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
-    hooks = specified()
     for name, plugin, item in plugins:
         who = who_is(name, item)
         finding.check_declaration(who, plugin)
-        problems = misfits(manager, plugin, hooks)
+        problems = misfits(manager, plugin)
         if problems:
             more = f"{len(problems)} problems: " if len(problems) > 1 else ""
             raise PluginError(f"{who} does not fit the contract: {more}{'; '.join(problems)}")
@@ -56,14 +57,9 @@ def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.P
     return manager
 
 
-def misfits(
-    manager: pluggy.PluginManager, plugin: Any, known: Mapping[str, tuple[str, ...]] | None = None
-) -> list[str]:
-    """List what does not fit the contract, one phrase each.
-
-    :param known: what `specified` returns; None: it is asked.
-    """
-    hooks = specified() if known is None else known
+def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
+    """List what does not fit the contract, one phrase each."""
+    hooks = specified()
     found: list[str] = []
     implemented = 0
     for name in dir(plugin):
