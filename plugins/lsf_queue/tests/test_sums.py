@@ -138,12 +138,10 @@ class _Witness:
                 if not limit.per_host:
                     assert counted.used(limit, key, job) == one, limit.label
                 on = counted.counted_on_hosts(limit, key, job) if limit.per_host else {}
-                quick = counted.used_on(limit, key, job) if limit.per_host else {}
                 taken = counted.taken_on(limit, key, job) if limit.per_host else {}
                 nothing = counting.Use()
-                for index in {*on, *quick}:
+                for index in {*on, *taken}:
                     there = on.get(index, nothing)
-                    assert quick.get(index, nothing) == there, limit.label
                     assert taken.get(index, 0.0) == there.total, limit.label
                     assert counted.used_at(limit, key, job, index) == there, limit.label
                 self.compared += 1

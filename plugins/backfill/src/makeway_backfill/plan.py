@@ -127,12 +127,6 @@ class Plan:
                 return None
             at = after
 
-    def begin_before(self, instant: Seconds) -> Seconds:
-        """Return the last begin of a record before an instant, or the first of all; of infinity that itself."""
-        if math.isinf(instant):
-            return instant
-        return self.begins[max(0, bisect.bisect_left(self.begins, instant) - 1)]
-
     def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> bool:
         """Whether some of `nodes` are promised to others in that time; both instants are those of full seconds."""
         start, end = full_second(start), full_second(end)
@@ -158,10 +152,6 @@ class Plan:
         begun, over = self._cut(max(first, self._origin)), self._cut(last)
         for at in range(begun, over):
             self.free[at] &= ~nodes
-
-    def is_after(self, start: Seconds, end: Seconds) -> bool:
-        """Whether a promise from `start` on leaves the time until `end` alone (`available`)."""
-        return math.isinf(start) or math.floor(start / self._grain + _TINY) * self._grain > end + _TINY
 
     def around(self, windows: Sequence[Window]) -> Plan:
         """Return the same promises, and beside them those that windows make; windows are not rounded."""

@@ -3,7 +3,7 @@
 Active jobs are counted as they would be once those that make way have done so. Slots that pending jobs reserve
 count as well, for the jobs behind these; a backfilling job does not count against limits per host.
 
-`Counted.used` and `Counted.used_on` take what they can from `sums`; `counted_one_by_one` and `counted_on_hosts` say
+`Counted.used` and `Counted.used_at` take what they can from `sums`; `counted_one_by_one` and `counted_on_hosts` say
 what they come to, and count where jobs backfill.
 """
 
@@ -183,15 +183,8 @@ class Counted:
             return Use(running + stopped, stopped)
         return Use(running)
 
-    def used_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, Use]:
-        """Return the same host by host."""
-        if not self.is_summed(limit) or self.reserved:
-            return self.counted_on_hosts(limit, key, besides)
-        found = self._on_hosts((limit, key), besides)
-        return {index: self._use(limit, besides, *pair) for index, pair in found.items()}
-
     def used_at(self, limit: Limit, key: str, besides: Job, index: int) -> Use:
-        """Return what `used_on` says of one host."""
+        """Return how much of a limit per host is taken on one host."""
         if not self.is_summed(limit) or self.reserved:
             return self.counted_on_hosts(limit, key, besides).get(index, _NOTHING)
         running, stopped = self._on_hosts((limit, key), besides).get(index, (0.0, 0.0))
@@ -214,7 +207,7 @@ class Counted:
         return taken
 
     def taken_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, float]:
-        """Return the total of `used_on` for each host where anything is taken."""
+        """Return the total of `used_at` for each host where anything is taken."""
         if not self.is_summed(limit) or self.reserved:
             return {index: use.total for index, use in self.counted_on_hosts(limit, key, besides).items()}
         kind = "taken", limit, key, besides.id if besides.allocation is not None else None

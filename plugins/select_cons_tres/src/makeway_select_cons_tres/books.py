@@ -502,10 +502,6 @@ class Books:
         """Whether anybody is in no row or over others, or was, so that what a job holds does not say all."""
         return bool(self._overlaid or self._rowless or self._stopped or self._overflown)
 
-    def holds_no_row(self, job: Job) -> bool:
-        """Whether the cores of an active job are in no row."""
-        return job.id in self._rowless
-
 
 def _held(job: Job) -> Allocation:
     allocation = job.allocation

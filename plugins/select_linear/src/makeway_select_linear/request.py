@@ -11,9 +11,6 @@ from makeway.model import Cluster, Job, Node, Partition, Sharing
 from makeway.obstacle import least_of, node_bounds
 from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
-GetsAll = None
-"""A memory need of "all memory of the node"."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class Request:
