@@ -134,7 +134,6 @@ def methods(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
             yield name, returned, ast.get_docstring(node) or ""
 
 
-@functools.cache
 def _body(cls: type[Any]) -> list[ast.stmt]:
     tree = ast.parse(inspect.getsource(cls))
     found = tree.body[0]
@@ -176,14 +175,15 @@ def seen_by(name: str) -> dict[str, list[str]]:
                 returned.append(f"[`{hook}`](hooks.md#{hook})")
     part = [
         f"[`{other}`](#{other.lower()})"
-        for other, cls in classes().items()
-        if other != name and any(word.search(f"{kind} {label}") for label, kind, _ in _members(other, cls))
+        for other in classes()
+        if other != name and any(word.search(f"{kind} {label}") for label, kind, _ in _members(other))
     ]
     return {"Given to": given, "Returned by": returned, "Part of": part}
 
 
 @functools.cache
-def _members(name: str, cls: type[Any]) -> list[tuple[str, str, str]]:
+def _members(name: str) -> list[tuple[str, str, str]]:
+    cls = classes()[name]
     own = getattr(model, SHARED[name]) if name in SHARED else cls
     return [*(() if issubclass(cls, enum.Enum) else fields(own)), *methods(cls)]
 
