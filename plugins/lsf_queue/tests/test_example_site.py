@@ -52,7 +52,7 @@ def test_check_warns_of_the_same(tmp_path: Path, of_toml: bool) -> None:
     assert "jobs of long may be preempted again and again" in said
     assert ("lsb.users:9" in said) is not of_toml
     for idle in (
-        "DESCRIPTION RES_REQ (lsb.queues)",
+        "DESCRIPTION (lsb.queues)",
         "SBD_SLEEP_TIME (lsb.params); jobs",
         "R1M PG (lsb.hosts); a",
     ):

@@ -26,7 +26,8 @@ KNOWN = frozenset(("big", "fast"))
         ("mem>1000 && fast", False),
         ("mem>1000 || big", True),
         ("select[defined(fast)]", False),
-        ('"select[type==any] span[hosts=1]"', None),
+        ('"select[type==any] span[hosts=1]"', True),
+        ("type==LINUX", None),
         ("big==1 && fast==0", True),
     ],
 )

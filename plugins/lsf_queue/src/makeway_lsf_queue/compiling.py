@@ -213,6 +213,7 @@ def _queue(
     none: Any = None
     line = reader.get(said, "PREEMPTION", where, preemption_line, PreemptionLine())
     oddities += [Problem(f"{where}.PREEMPTION", note) for note in line.notes]
+    nobody: tuple[str, ...] = ()
     nothing: Mapping[str, str] = {}
     controls = reader.get(said, "JOB_CONTROLS", where, job_controls, nothing)
     never: frozenset[str] = frozenset()
@@ -222,7 +223,7 @@ def _queue(
     always: tuple[Window, ...] = ()
     asked = reader.get(said, "RES_REQ", where, requirement, Requirement())
     oddities += [Problem(f"{where}.RES_REQ", f"{each} has no effect here") for each in asked.idle]
-    selected, unselected = -1, ()
+    selected, unselected = -1, nobody
     if asked.select is not None:
         known = frozenset(word for node in cluster.nodes for word in node.features)
         unselected = tuple(unknown(asked.names, known))

@@ -178,11 +178,14 @@ class _Parser:
                 raise self._wrong()
             self.names.append(name)
             return lambda host: _has(host, name)
-        self.names.append(name)
         sign = self._take(*_COMPARE)
         if not sign:
+            self.names.append(name)
             return lambda host: _has(host, name)
         value = self._word()
+        if name == "type" and value in ("any", "local"):
+            return lambda host: True  # there are hosts of one type here
+        self.names.append(name)
         return lambda host: _compared(host, name, sign, value)
 
     def _word(self) -> str:
