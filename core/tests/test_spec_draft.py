@@ -7,7 +7,7 @@ import pickle
 import attrs
 import pytest
 
-from makeway.model import JobSpec, SpecDraft, maker, submitted
+from makeway.model import JobSpec, SpecDraft, submitted
 
 
 def test_a_draft_becomes_the_job() -> None:
@@ -31,12 +31,3 @@ def test_both_have_the_same_fields() -> None:
     ]
     with pytest.raises(TypeError, match="positional"):
         JobSpec("7")  # type: ignore[call-arg]
-
-
-def test_many_of_a_kind() -> None:
-    """Values in the order of the names; all other fields have their defaults."""
-    make = maker("id", "min_nodes", "gres")
-    assert make("7", 3, {"gpu": 1}) == JobSpec(id="7", min_nodes=3, gres={"gpu": 1})
-    assert type(make("7", 3, {})) is JobSpec
-    with pytest.raises(TypeError):
-        make("7")

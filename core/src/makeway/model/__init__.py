@@ -38,7 +38,6 @@ from makeway.model.jobs import (
     Usage,
     UserSignal,
     allotted,
-    maker,
     submitted,
 )
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
@@ -138,7 +137,6 @@ __all__ = [
     "Window",
     "Witness",
     "allotted",
-    "maker",
     "read_only",
     "submitted",
 ]

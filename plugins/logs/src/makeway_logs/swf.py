@@ -24,7 +24,7 @@ from typing import Any, Literal
 import attrs
 
 from makeway.errors import ConfigError, Problem
-from makeway.model import Exclusive, JobSpec, ReadOnly, SpecDraft, maker, submitted
+from makeway.model import Exclusive, JobSpec, SpecDraft, submitted
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
@@ -49,11 +49,6 @@ _HEADER = re.compile(r";\s*([A-Za-z][A-Za-z0-9 _-]{0,40}?)\s*:(?:\s+(.*))?")
 _SAID = {10: "status", 13: "executable", 14: "queue", 15: "partition", 16: "preceding_job"}
 """Columns (from 0) that are kept in `JobSpec.attributes`."""
 _SAYING = operator.itemgetter(*_SAID)
-_USUAL = (
-    *("id", "user", "group", "partitions", "submit_at", "run_time", "time_limit", "wall_submit", "source"),
-    *("attributes", "tasks", "min_nodes", "max_nodes"),
-)
-"""Fields of a job of whose line 18 columns are known."""
 
 MemoryUnit = Literal["auto", "kb_per_processor", "bytes_per_node"]
 
@@ -113,9 +108,7 @@ class SwfReader:
 
     def _jobs(self, rows: Iterator[_Row], workload: Workload, machine: Machine) -> Iterator[JobSpec]:
         start, wall, name = None, None, workload.name
-        sizes: dict[int, tuple[int | None, int, int | None]] = {}
         said = _Said()
-        make = maker(*_USUAL)
         for submit, line, columns, run, size, estimate in rows:
             if start is None:
                 start = submit
@@ -128,25 +121,6 @@ class SwfReader:
             limit = estimate if estimate > 0 else run if run >= 0 else None
             wall_submit = None if wall is None else wall + submit_at
             source = f"{name}:{line}"
-            if len(columns) == COLUMNS and not machine.memory_stated and run >= 0:
-                tasks, fewest, most = sizes.get(size) or sizes.setdefault(size, _nodes(size, machine))
-                partitions = (columns[14],) if columns[14] in machine.partitions else ()
-                yield make(
-                    columns[0],
-                    user,
-                    group,
-                    partitions,
-                    submit_at,
-                    run,
-                    limit,
-                    wall_submit,
-                    source,
-                    ReadOnly(attributes),
-                    tasks,
-                    fewest,
-                    most,
-                )
-                continue
             draft = SpecDraft(
                 id=columns[0],
                 user=user,
@@ -416,12 +390,6 @@ def _processors(size: int, chunks: tuple[tuple[int, int], ...], machine: Machine
             shape["tasks_per_node"] = chunks[0][1]
         return shape
     return {"tasks": size, "min_nodes": machine.nodes_for(size)}
-
-
-def _nodes(size: int, machine: Machine) -> tuple[int | None, int, int | None]:
-    """Return tasks, and fewest and most nodes, of a job of which no more than its size is known."""
-    shape = _processors(size, (), machine)
-    return shape.get("tasks"), shape["min_nodes"], shape.get("max_nodes")
 
 
 def _partitions(columns: list[str], machine: Machine) -> tuple[str, ...]:
