@@ -369,17 +369,14 @@ class Ledger:
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""
         now = self.now
-        put_field(job, "__class__", JobDraft)  # many fields are set sooner while nothing forbids it
-        draft: JobDraft = job
-        draft.allocation = allocation
-        draft.state = _RUNNING
-        draft.reason = "None"
-        draft.starts += 1
-        draft.started_at = draft.resumed_at = now
-        if draft.restarts or draft.preemptions:
-            draft.ran = draft.stopped = 0.0
-            draft.preemptions_before = draft.preemptions
-        draft.__class__ = Job
+        put_field(job, "allocation", allocation)
+        put_field(job, "state", _RUNNING)
+        put_field(job, "reason", "None")
+        put_field(job, "starts", job.starts + 1)
+        put_field(job, "started_at", now)
+        put_field(job, "resumed_at", now)
+        if job.restarts or job.preemptions:
+            put(job, ran=0.0, stopped=0.0, preemptions_before=job.preemptions)
         if job.time_limit is not None:
             self._deadlines.set(job, now + job.time_limit)
         self._hold(job, allocation)
