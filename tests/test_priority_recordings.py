@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,33 @@ def test_a_time_limit_that_is_none() -> None:
     before = (FOLDER / "limit_tres.json").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match=r"jobs\.\w+\.last\.TimeLimit: got 'soon'; expected a time"):
         parse(before.replace('"00:05:00"', '"soon"'), "one.json")
+
+
+@pytest.mark.parametrize(("deleted", "status"), [(True, 0), (False, 1)])
+def test_a_reservation_that_was_deleted(tmp_path: Path, deleted: bool, status: int) -> None:
+    """What asks for it is held in a state of its own (slurm-priority-and-limits 9 no. 6), and in that case alone."""
+    told = json.loads((FOLDER / "resv_named.json").read_text(encoding="utf-8"))
+    told["tables"] = told["scenario"]["table"] = []
+    told["scenario"]["job"] = [each for each in told["scenario"]["job"] if each["name"] != "tiny"]
+    del told["jobs"]["tiny"]  # it starts once the reservation is gone
+    if deleted:
+        action = {"at": 20, "command": ["scontrol", "delete", "ReservationName=later"]}
+        told["scenario"]["action"].append(action)
+        told["actions"].append({**action, "done": 20.02, "rc": 0, "stdout": "", "stderr": ""})
+    waits = told["jobs"]["before"]["changes"][0]
+    told["jobs"]["before"]["changes"] = [
+        waits,
+        {
+            **waits,
+            "t": 20.5,
+            "state": "RESV_DEL_HOLD",
+            "reason": "Reservation_later_was_deleted",
+            "priority": 0,
+        },
+    ]
+    (tmp_path / "one.json").write_text(json.dumps(told), encoding="utf-8")
+    found, text = judged(tmp_path / "one.json")
+    assert found == status, text
 
 
 def test_commands_that_were_recorded_as_text() -> None:

@@ -38,6 +38,8 @@ TOLERANCE: Seconds = 1.0
 _LOOK: Seconds = 0.5
 _SHORT: Seconds = 2.5
 """Shortest wait whose reason is compared: reasons change from look to look."""
+_HELD_STATE = "RESV_DEL_HOLD"
+"""State that squeue tells of a pending job whose reservation is gone."""
 _ORDER_ONLY = frozenset(
     (
         *("Priority", "None", "Resources", "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin"),
@@ -293,10 +295,12 @@ def _of_job(
     last = seen.changes[-1].state if seen.changes else ""
     states = {"COMPLETING": "RUNNING", "CONFIGURING": "RUNNING"}
     mine, other_state = states.get(last, last), states.get(str(job["final_state"]), str(job["final_state"]))
+    spent = [summary[key].get(job_id, {}) for key in ("reasons", "lasting_reasons")]
+    if mine == _HELD_STATE and any(reason.endswith("_was_deleted") for reason in spent[0]):
+        mine = "PENDING"
     held = mine == "PENDING" and seen.changes[-1].reason == "BadConstraints"
     if mine != other_state and not (held and other_state == "FAILED"):
         yield Difference(Aspect.FINAL_STATE, name, None, mine, other_state)
-    spent = [summary[key].get(job_id, {}) for key in ("reasons", "lasting_reasons")]
     yield from _of_reason(name, seen, spent, summary["until"])
 
 
@@ -338,7 +342,7 @@ def _of_reason(
     recorded: dict[str, Seconds] = {}
     changes = list(seen.changes)
     for at, change in enumerate(changes):
-        if change.state == "PENDING" and change.reason:
+        if change.state in ("PENDING", _HELD_STATE) and change.reason:
             end = changes[at + 1].t if at + 1 < len(changes) else max(until, change.t)
             recorded[change.reason] = recorded.get(change.reason, 0.0) + end - change.t
     if not recorded and "[" in name:
