@@ -183,6 +183,18 @@ def test_its_own_tests_pass_from_its_folder(environment: Environment, folder: Pa
     assert re.search(r"\b[1-9]\d* passed", done.stdout)
 
 
+@slow
+def test_sites_of_openpbs_are_answered(environment: Environment, tmp_path: Path) -> None:
+    """Elsewhere they are skipped: the plugin is not installed where the other tests run."""
+    cache = f"cache_dir={tmp_path}"
+    done = environment.run(
+        "python", "-m", "pytest", "-q", "-o", cache, ROOT / "tests/test_sites.py", "-k", "openpbs", cwd=ROOT
+    )
+    assert re.search(r"^[1-9]\d* passed, \d+ deselected", done.stdout, re.MULTILINE), (
+        done.stdout + done.stderr
+    )
+
+
 @pytest.mark.parametrize("folder", [pytest.param(folder, marks=slow) for folder in FOLDERS], ids=_name)
 def test_it_is_found_and_replays(environment: Environment, folder: Path, tmp_path: Path) -> None:
     """`makeway plugins` lists all its names; the scenario of its page replays, and prints what the page shows."""
