@@ -69,6 +69,10 @@ def test_operators_are_free() -> None:
 
 
 # ------------------------------------------------------------------------- real daemons, as root
+FLOOD = 20
+"""Seconds for which one user asks as fast as it can."""
+
+
 @pytest.fixture(scope="module")
 def served(crowded: Site) -> Iterator[Path]:
     """Return the socket of a daemon that serves all people; afterwards it still does."""
@@ -152,13 +156,16 @@ def test_a_body_that_never_comes_is_given_up(served: Path) -> None:
 
 @root_only
 def test_who_asks_too_much_is_told_so(served: Path) -> None:
-    """429 with the reason, and others are served; after a while it is taken again."""
+    """429 with the reason, and others are served; after a while it is taken again.
+
+    A machine too busy to answer as many as one may ask has nothing to refuse.
+    """
 
     def flood() -> list[Any]:
         counts: dict[int, int] = {}
         told = ""
         with attacks.connected(served) as connection:
-            until = time.monotonic() + 20
+            until = time.monotonic() + FLOOD
             while 429 not in counts and time.monotonic() < until:
                 connection.sendall(request("GET", "/v1/openapi.json"))
                 answer = attacks._answer(connection)
@@ -168,8 +175,8 @@ def test_who_asks_too_much_is_told_so(served: Path) -> None:
         return [counts, told, status_of(raw(served, request("GET", "/v1/daemon")))]
 
     counts, told, afterwards = as_user(ANN, flood)
-    assert counts["429"] >= 1
-    assert "too many requests" in told
+    assert counts.get("429", sum(counts.values()) < FLOOD * Share().requests)
+    assert "too many requests" in told or "429" not in counts
     assert afterwards == 200
     innocent(served)
 
