@@ -48,6 +48,10 @@ _JOB_KEYS = frozenset(
         *("account", "user", "class", "group", "nodes", "sysprio"),
     )
 )
+_NUMBERS = frozenset(("tasks", "ppt", "nodes", "mem", "sysprio", "uprio", "at", "dur", "limit"))
+_COUNTS = frozenset(("tasks", "ppt", "nodes"))
+_MOST = 1e9
+"""Numbers of a recording are smaller."""
 
 
 @attrs.frozen
@@ -83,9 +87,49 @@ def _problems(data: Any) -> Iterator[Problem]:
     for key, shape in {**shapes, "outcome": dict}.items():
         if not isinstance(data.get(key), shape):
             yield Problem(key, f"missing, or no {shape.__name__}")
-    for at, job in enumerate(data["jobs"] if isinstance(data.get("jobs"), list) else ()):
+    for at, job in enumerate(_rows(data, "jobs")):
         if not isinstance(job, dict) or not {"id", "tasks", "at"} <= job.keys():
             yield Problem(f"jobs[{at}]", "allowed: a table with id, tasks and at")
+            continue
+        for key, value in job.items():
+            if key in _NUMBERS and not (_is_number(value) and (value >= 1 or key not in _COUNTS)):
+                least = "at least 1" if key in _COUNTS else "a number"
+                yield Problem(f"jobs[{at}].{key}", f"got {value!r:.40}; allowed: {least}")
+            elif key == "hosts" and not _are_texts(value):
+                yield Problem(f"jobs[{at}].{key}", f"got {value!r:.40}; allowed: a list of names")
+            elif key in _JOB_KEYS - _NUMBERS - {"hosts"} and not isinstance(value, str | int | None):
+                yield Problem(f"jobs[{at}].{key}", f"got {value!r:.40}; allowed: text")
+    if not _are_texts(data.get("extra", [])):
+        yield Problem("extra", "allowed: a list of lines")
+    depth = data["config"].get("RESDEPTH") if isinstance(data.get("config"), dict) else None
+    if depth and not str(depth).isdecimal():
+        yield Problem("config.RESDEPTH", f"got {depth!r:.40}; allowed: a whole number")
+    outcome = data.get("outcome")
+    if isinstance(outcome, dict):
+        for what, words in (("preempted", ("job", "action")), ("started", ("job",)), ("completed", ("job",))):
+            for at, each in enumerate(_rows(outcome, what)):
+                told = isinstance(each, dict) and all(isinstance(each.get(word), str) for word in words)
+                if not told or not _is_number(each.get("pass")):
+                    shown = " and ".join(("pass", *words))
+                    yield Problem(f"outcome.{what}[{at}]", f"allowed: a table with {shown}")
+        traced = outcome.get("trace_by_pass") or {}
+        if not isinstance(traced, dict) or not all(
+            at.isdecimal() and isinstance(lines, list) for at, lines in traced.items()
+        ):
+            yield Problem("outcome.trace_by_pass", "allowed: lists of lines by pass")
+
+
+def _rows(table: Mapping[str, Any], key: str) -> list[Any]:
+    found = table.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 @attrs.frozen
