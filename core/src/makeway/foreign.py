@@ -349,4 +349,4 @@ class Dialect:
     vocabulary: Vocabulary | None = None
     """Words for what is shown to people where a plugin with this dialect is in use; None: Slurm's."""
     translator: Translator | None = None
-    """Puts configurations into this scheduler's words, and out of them; None: nobody does."""
+    """Puts configurations into this scheduler's words, and out of them; None: there is none."""

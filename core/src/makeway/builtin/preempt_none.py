@@ -1,4 +1,4 @@
-"""Let nobody preempt anybody: jobs wait for what is free (PreemptType unset, slurm-preemption 1.1)."""
+"""Let no job preempt another: jobs wait for what is free (PreemptType unset, slurm-preemption 1.1)."""
 
 from __future__ import annotations
 
