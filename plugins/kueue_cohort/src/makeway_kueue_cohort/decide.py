@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway_kueue_cohort import classic, classic_flat, fair, fair_flat
-from makeway_kueue_cohort.books import Books, fits
+from makeway_kueue_cohort.books import Books
 from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.flat_search import flat_of
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
-from makeway_kueue_cohort.site import Amounts, Pair, Sharing
-
-
-def short_of(queue_asked: Workload) -> tuple[Pair, ...]:
-    """Return the pairs in which a workload does not fit; one that asks for nothing of a pair is never short (3.1)."""
-    queue = queue_asked.queue
-    return tuple(
-        pair for pair, amount in queue_asked.uses.items() if amount > 0 and not fits(queue, {pair: amount})
-    )
+from makeway_kueue_cohort.site import Pair, Sharing
 
 
 def victims(
     preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, books: Books
 ) -> tuple[Victim, ...]:
-    """Return who has to leave, first taken first; empty: nobody can make room.
+    """Return who has to leave, first taken first; empty: none can make room.
 
     :param preemptor: the workload that waits; `Workload.uses` is what it asks for, in the flavors chosen for it.
     :param short: the pairs in which it does not fit.
@@ -40,4 +32,4 @@ def victims(
     return search(preemptor, short, admitted, books)
 
 
-__all__ = ["Amounts", "short_of", "victims"]
+__all__ = ["victims"]
