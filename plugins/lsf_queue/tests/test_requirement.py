@@ -55,3 +55,21 @@ def test_what_is_no_requirement(text: str) -> None:
     """It is said, with what is allowed."""
     with pytest.raises(WrongValueError):
         requirement(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 3000 + "big" + ")" * 3000, "!" * 5000 + "big", "select[" + "(" * 60 + "big]"]
+)
+def test_what_is_nested_too_deep(text: str) -> None:
+    """It is refused in a line."""
+    with pytest.raises(WrongValueError, match="more than 50 conditions within one another") as told:
+        requirement(text)
+    assert len(str(told.value)) < 200
+
+
+def test_long_expressions_and_numbers() -> None:
+    """Ten thousand names in a row are read; a number of five thousand digits is no memory."""
+    select = requirement(" || ".join(["fast"] * 10_000)).select
+    assert select is not None
+    assert select(Host(NODE, KNOWN)) is False
+    assert requirement(f"rusage[mem={'9' * 5000}]").memory_mb is None

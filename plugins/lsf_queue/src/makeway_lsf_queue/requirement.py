@@ -17,7 +17,7 @@ from makeway.model import Node
 from makeway_lsf_queue.values import WrongValueError
 
 Verdict = bool | None
-"""What a condition comes to on a host; None: nobody can say."""
+"""What a condition comes to on a host; None: it is not known."""
 
 
 @attrs.frozen
@@ -30,6 +30,7 @@ class Host:
 
 
 Condition = Callable[[Host], Verdict]
+_DEEPEST = 50
 _SECTIONS = ("select", "order", "rusage", "span", "same", "cu", "affinity")
 _SECTION = re.compile(r"\s*([A-Za-z]+)\s*\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]")
 _TOKEN = re.compile(r"\s*(&&|\|\||==|!=|<=|>=|[!<>=()]|[\w.:/@%+-]+|\"[^\"]*\"|'[^']*')")
@@ -105,7 +106,7 @@ def _of(found: Mapping[str, str]) -> Requirement:
     elif span and span != "hosts=-1":
         idle.append(f"span[{found['span']}]")
     for part in filter(None, re.split(r"[,:]", found.get("rusage", ""))):
-        match = re.fullmatch(r"\s*mem\s*=\s*(\d+)\s*([KMGT]?)B?\s*", part, re.IGNORECASE)
+        match = re.fullmatch(r"\s*mem\s*=\s*(\d{1,15})\s*([KMGT]?)B?\s*", part, re.IGNORECASE)
         if match is None:
             idle.append(f"rusage[{part.strip()}]")
         else:
@@ -126,6 +127,7 @@ class _Parser:
         self._text = text
         self._tokens = list(_tokens(text))
         self._at = 0
+        self._depth = 0
         self.names: list[str] = []
 
     def condition(self) -> Condition:
@@ -141,7 +143,8 @@ class _Parser:
     def _wrong(self) -> WrongValueError:
         there = self._tokens[self._at] if self._at < len(self._tokens) else "the end"
         return WrongValueError(
-            f"got {there!r} in select[{self._text}]; allowed: names, comparisons, &&, ||, ! and parentheses"
+            f"got {there!r:.40} in select[{self._text:.60}]; "
+            "allowed: names, comparisons, &&, ||, ! and parentheses"
         )
 
     def _take(self, *wanted: str) -> str:
@@ -164,10 +167,10 @@ class _Parser:
 
     def _one(self) -> Condition:
         if self._take("!"):
-            inner = self._one()
+            inner = self._nested(self._one)
             return lambda host: _not(inner(host))
         if self._take("("):
-            whole = self._either()
+            whole = self._nested(self._either)
             if not self._take(")"):
                 raise self._wrong()
             return whole
@@ -188,6 +191,16 @@ class _Parser:
         self.names.append(name)
         return lambda host: _compared(host, name, sign, value)
 
+    def _nested(self, read: Callable[[], Condition]) -> Condition:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise WrongValueError(
+                f"select[{self._text:.60}]: got more than {_DEEPEST} conditions within one another"
+            )
+        found = read()
+        self._depth -= 1
+        return found
+
     def _word(self) -> str:
         if self._at >= len(self._tokens) or not re.match(r"[\w.:/@%+\"'-]", self._tokens[self._at]):
             raise self._wrong()
@@ -196,11 +209,11 @@ class _Parser:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    at = 0
-    while text[at:].strip():
+    text, at = text.rstrip(), 0
+    while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise WrongValueError(f"got {text[at:].strip()!r} in select[{text}]")
+            raise WrongValueError(f"got {text[at:].strip()!r:.40} in select[{text:.60}]")
         yield match[1]
         at = match.end()
 
@@ -215,7 +228,7 @@ def _not(verdict: Verdict) -> Verdict:
 
 
 def _has(host: Host, name: str) -> Verdict:
-    """Say whether a host has a boolean resource; of one that no host has nobody can say."""
+    """Say whether a host has a boolean resource; of one that no host has it is not known."""
     return name in host.node.features if name in host.resources else None
 
 
