@@ -40,7 +40,7 @@ class Fairness:
     """A book of what the accounts of fairshare queues hold and have used; it orders a pass as well."""
 
     def __init__(self, view: ClusterView) -> None:
-        """Begin with nobody."""
+        """Begin with no job."""
         self.site = site_of(view)
         self.groups = Groups.of(self.site)
         self.accounts: dict[tuple[str, str], Account] = {}

@@ -109,7 +109,7 @@ def cancel(
 )
 @options.json_option
 def start(jobs: tuple[str, ...], ignored: tuple[str, ...], as_json: bool) -> None:
-    """Start waiting jobs now, before all others, if they fit; for operators. Nobody makes way for them."""
+    """Start waiting jobs now, before all others, if they fit; for operators. No job makes way for them."""
     order("start", jobs, as_json, value=",".join(_IGNORE[each] for each in dict.fromkeys(ignored)))
 
 
