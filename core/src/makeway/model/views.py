@@ -191,7 +191,10 @@ class ClusterView(Protocol):
         """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
-        """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
+        """Return the jobs that forecasts let end as (deadline, index, job), soonest first.
+
+        These are running ones with a deadline; under rule ``forecast_counts_suspended`` suspended ones, too.
+        """
 
     def settings(self, cls: type[S]) -> S:
         """Return the settings of the plugin whose settings class is `cls`."""

@@ -1,39 +1,69 @@
-"""Keep the running jobs that have a deadline in the order in which these come."""
+"""Keep the jobs that have a deadline in the order in which these come: running ones, and suspended ones."""
 
 from __future__ import annotations
 
 import bisect
 
-from makeway.model import Job, Seconds
+from makeway.model import Job, JobState, Seconds
+
+Release = tuple[Seconds, int, Job]
+_RUNNING = JobState.RUNNING
 
 _put_field = object.__setattr__
 
 
 class Deadlines:
-    """Deadlines of running jobs: of their time limits, or of a grace time."""
+    """Deadlines of active jobs: of their time limits, or of a grace time."""
 
     def __init__(self) -> None:
-        self.by_end: list[tuple[Seconds, int, Job]] = []
-        """Deadline, place in the job table, job; soonest first."""
+        self.by_end: list[Release] = []
+        """Running jobs: deadline, place in the job table, job; soonest first."""
+        self._stopped: list[Release] = []
+        """Suspended jobs, likewise: nothing happens to them at their deadline."""
+        self._all: list[Release] | None = None
+        """Both; None: to be put together."""
+
+    @property
+    def all_by_end(self) -> list[Release]:
+        """Running and suspended jobs, soonest first; not to be changed."""
+        if not self._stopped:
+            return self.by_end
+        if self._all is None:
+            self._all = sorted([*self.by_end, *self._stopped], key=_deadline_and_index)
+        return self._all
 
     def note(self, job: Job) -> None:
-        """Take in a job whose deadline is set."""
+        """Take in an active job whose deadline is set."""
         if job.end_at is not None:
-            bisect.insort(self.by_end, (job.end_at, job.index, job))
+            self._all = None
+            listed = self.by_end if job.state is _RUNNING else self._stopped
+            bisect.insort(listed, (job.end_at, job.index, job))
 
     def set(self, job: Job, at: Seconds) -> None:
-        """Give a deadline to a job that has none here."""
+        """Give an active job a deadline, or another one."""
+        self.clear(job)
         _put_field(job, "end_at", at)
-        bisect.insort(self.by_end, (at, job.index, job))
+        self.note(job)
+
+    def stopped(self, job: Job) -> None:
+        """Take note that a job was suspended: its deadline stays where it is."""
+        self.clear(job)
+        self.note(job)
 
     def clear(self, job: Job) -> None:
         """Strike a job off, if it is here; it goes on saying when its deadline was."""
         if job.end_at is None:
             return
-        by_end = self.by_end
-        at = bisect.bisect_left(by_end, (job.end_at, job.index))
-        if at < len(by_end) and by_end[at][2] is job:
-            del by_end[at]
+        self._all = None
+        for listed in (self.by_end, self._stopped):
+            at = bisect.bisect_left(listed, (job.end_at, job.index))
+            if at < len(listed) and listed[at][2] is job:
+                del listed[at]
+                return
+
+
+def _deadline_and_index(release: Release) -> tuple[Seconds, int]:
+    return release[:2]
 
 
 __all__ = ["Deadlines"]

@@ -153,6 +153,7 @@ class Ledger:
         self._deadlines = Deadlines()
         self.by_end = self._deadlines.by_end
         """Running jobs with a deadline, soonest first."""
+        self._counts_suspended = self.rule("forecast_counts_suspended")
         self.gone = gone
         """Ids of jobs that have ended since somebody last took note; None: nobody does."""
         self.select_parameters = select_parameters
@@ -259,8 +260,8 @@ class Ledger:
         return self._rulings.kept_out_in(view, job)
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
-        """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
-        return self.by_end
+        """Return the jobs that forecasts let end as (deadline, index, job), soonest first."""
+        return self._deadlines.all_by_end if self._counts_suspended else self.by_end
 
     def jobs_on(self, node: int) -> Sequence[Job]:
         """Return the active jobs on a node, in order of start."""
@@ -417,7 +418,7 @@ class Ledger:
             resumed_at=None,
         )
         self.kept_books.stopped(job)
-        self._deadlines.clear(job)
+        self._deadlines.stopped(job)
         if job.allocation is not None and not job.allocation.shared:
             self.exclusive_tally.remove(job.allocation.nodes)
         self.version += 1
@@ -435,6 +436,7 @@ class Ledger:
             suspended_by=None,
         )
         self.kept_books.resumed(job)
+        self._deadlines.clear(job)
         if keep_deadline is not None:
             self._deadlines.set(job, keep_deadline)
         elif job.time_limit is not None:
@@ -514,8 +516,7 @@ class Ledger:
         self.freed += 1
 
     def move_deadline(self, job: Job, at: Seconds) -> None:
-        """Let the deadline of a running job be `at`."""
-        self._deadlines.clear(job)
+        """Let the deadline of an active job be `at`."""
         self._deadlines.set(job, at)
 
     def reopened(self) -> None:
@@ -545,7 +546,6 @@ class Ledger:
         """Give a live job another time limit; the deadline of a grace time stays."""
         put(job, time_limit=limit, spec=attrs.evolve(job.spec, time_limit=limit))
         if job.state is _RUNNING and job.preempt_at is None:
-            self._deadlines.clear(job)
             self._deadlines.set(job, self.now + max(0.0, limit - job.ran_until(self.now)))
 
     # --------------------------------------------------------------------------- adoption
@@ -578,8 +578,7 @@ class Ledger:
     def adopt_active(self, job: Job, allocation: Allocation) -> None:
         """Book a job that is running or suspended already; its fields are set."""
         self._hold(job, allocation)
-        if job.state is _RUNNING:
-            self._deadlines.note(job)
+        self._deadlines.note(job)
 
     def adopt_leaving(self, job: Job, allocation: Allocation, left: NodeBits) -> None:
         """Book a job that is leaving its nodes, and has left some of them."""

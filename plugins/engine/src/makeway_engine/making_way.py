@@ -218,7 +218,7 @@ class MakingWay:
         end = self._clockwork.whole_second(self._ledger.now) + plan.grace_time
         over_limit = preemptor is None and job.end_at is not None and job.end_at <= self._ledger.now
         if job.end_at is None or end < job.end_at or over_limit:
-            self._ledger.move_deadline(job, end) if job.state is JobState.RUNNING else put(job, end_at=end)
+            self._ledger.move_deadline(job, end)
         self._moves.graces[job.id] = plan
         self._moves.displaced(job, preemptor, plan.mode, plan.because)
         if job.state is JobState.RUNNING:

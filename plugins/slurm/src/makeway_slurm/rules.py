@@ -225,6 +225,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.4",
     ),
+    "forecast_counts_suspended": Rule(
+        "an estimated start counts on the ends of suspended jobs, too, at the deadlines that they had when they were "
+        "suspended; not in force under EASY",
+        "1",
+        section="slurm-preemption 5.2.6",
+    ),
     "forecast_ends_at_relevant_job": Rule(
         "an estimated start is the end of a job on the nodes chosen, not of the last one removed",
         "25.11",
