@@ -38,7 +38,7 @@ from makeway_app.readers.open import open_workload
 from makeway_slurm.readers.sacctmgr import read_accounting
 
 ROOT = Path(__file__).parent.parent
-SECONDS = 5.0
+SECONDS = 30.0
 BYTES = 1 << 30
 BATCH = 200
 """Mutants that one process reads: what one leaves behind must not hurt for long."""

@@ -20,7 +20,7 @@ from makeway_slurm_world.reading.records import UnreadableError, job_record
 
 LENGTH = 300_000
 """Letters of a line; a reader that looks at each pair of them takes minutes."""
-SECONDS = 5.0
+SECONDS = 30.0
 END = "\x01"
 """A letter that fits nowhere, so that what came before it is given up."""
 

@@ -15,19 +15,19 @@ from makeway.errors import ConfigError
 @pytest.mark.parametrize(
     ("text", "where", "wrong"),
     [
-        ("a = 1\n" + "a." * 50_000 + "b = 1\n", "t:2", "nested too deeply"),
-        ("[" + "a." * 50_000 + "b]\n", "t:1", "nested too deeply"),
+        ("a = 1\n" + "a." * 400_000 + "b = 1\n", "t:2", "nested too deeply"),
+        ("[" + "a." * 400_000 + "b]\n", "t:1", "nested too deeply"),
         ("\n\na = " + "9" * 5_000, "t:3", "more than 400 digits"),
         ("a = " + "[" * 3_000, "", "nested too deeply"),
         ("a = " + "{a=" * 200 + "1" + "}" * 200, "", "nested too deeply"),
     ],
 )
 def test_toml_beyond_the_bounds(text: str, where: str, wrong: str) -> None:
-    """Each within a second of the processor."""
+    """Each within seconds of the processor; a time that grows with the square of the keys would be minutes."""
     begun = time.process_time()
     with pytest.raises(ConfigError) as found:
         toml_of(text, "t")
-    assert time.process_time() - begun < 1.0
+    assert time.process_time() - begun < 30.0
     (problem,) = found.value.problems
     assert problem.where == where
     assert wrong in problem.message

@@ -33,7 +33,7 @@ def test_one_look_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
         assert looks == [{}]
     assert set(points("makeway")) == first
     points("makeway", name="nobody")
-    assert looks == [{}, {"group": "makeway"}, {"group": "makeway", "name": "nobody"}]
+    assert looks == [{}, {"group": "makeway"}, {"group": "makeway"}]
 
 
 def test_a_pause_of_the_collector_ends() -> None:

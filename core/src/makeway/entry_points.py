@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from importlib import metadata
-from typing import Any
+from typing import Any, ClassVar
 
 
 class _Look:
@@ -15,6 +15,8 @@ class _Look:
     """Whether what is found answers later questions, too."""
     every: Any = None
     """All entry points, whatever this release of Python keeps them in; None: nobody has asked yet."""
+    groups: ClassVar[dict[str, Any]] = {}
+    """Those of each group that was asked for, kept as long as `every`."""
 
 
 _LOOK = _Look()
@@ -31,13 +33,18 @@ def one_look() -> Iterator[None]:
         _LOOK.kept = before
         if not before:
             _LOOK.every = None
+            _LOOK.groups.clear()
 
 
 def points(group: str, name: str | None = None) -> Iterable[metadata.EntryPoint]:
     """Return what is offered in a group, under one name or under all."""
-    asked = {"group": group} if name is None else {"group": group, "name": name}
-    if _LOOK.kept and _LOOK.every is None:
-        _LOOK.every = metadata.entry_points()
-    look: Any = _LOOK.every.select if _LOOK.kept else metadata.entry_points
-    found: Iterable[metadata.EntryPoint] = look(**asked)
-    return found
+    if not _LOOK.kept:
+        found: Any = metadata.entry_points(group=group)
+    elif group in _LOOK.groups:
+        found = _LOOK.groups[group]
+    else:
+        if _LOOK.every is None:
+            _LOOK.every = metadata.entry_points()
+        found = _LOOK.groups[group] = _LOOK.every.select(group=group)
+    chosen: Iterable[metadata.EntryPoint] = found if name is None else found.select(name=name)
+    return chosen

@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 from makeway_app.cli import cli
 from makeway_local_world.commands.client import Daemon
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds after which a test gives up, on whatever machine."""
 CONFIG = """
 node = [{ name = "here", cpus = 2, memory_mb = 4000 }]

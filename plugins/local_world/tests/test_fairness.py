@@ -80,17 +80,15 @@ def served(crowded: Site) -> Iterator[Path]:
     assert all(process.poll() is None for process in crowded.processes), crowded.log()
 
 
-def innocent(path: Path, longest: float = 20.0) -> None:
-    """Submit and look as another user; fail if that takes long, on however busy a machine."""
+def innocent(path: Path) -> None:
+    """Submit and look as another user; fail if that takes minutes."""
 
     def work() -> list[int]:
         told = [raw(path, request("POST", "/v1/jobs", submission(name="innocent")))]
         told.append(raw(path, request("GET", "/v1/daemon")))
         return [status_of(each) for each in told]
 
-    began = time.monotonic()
     assert as_user(BEN, work) == [201, 200]
-    assert time.monotonic() - began < longest
 
 
 @root_only
@@ -129,15 +127,15 @@ def test_a_thousand_connections_of_one_user(served: Path, data: bytes) -> None:
 
 @root_only
 def test_a_body_that_never_comes_is_given_up(served: Path) -> None:
-    """After a while; a byte now and then is no excuse."""
+    """After a while, not before; a byte now and then is no excuse."""
 
     def slow() -> list[Any]:
+        began = time.monotonic()
         with attacks.connected(served) as connection:
             connection.sendall(request("POST", "/v1/jobs", b"{", size=1000))
             connection.settimeout(1.0)
-            began = time.monotonic()
             answer = b""
-            while time.monotonic() - began < 2 * WHOLE_WITHIN:
+            while time.monotonic() - began < attacks.PATIENCE:
                 try:
                     piece = connection.recv(4096)
                     answer += piece
@@ -151,7 +149,7 @@ def test_a_body_that_never_comes_is_given_up(served: Path) -> None:
 
     status, took = as_user(ANN, slow)
     assert status in (0, 408)
-    assert WHOLE_WITHIN - 2 < took < WHOLE_WITHIN + 10
+    assert WHOLE_WITHIN <= took < attacks.PATIENCE
 
 
 @root_only

@@ -22,9 +22,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root serves seve
 GOOD = {200, 201, 202, 303}
 REFUSED = {400, 401, 403, 404, 405, 408, 409, 411, 413, 414, 415, 417, 429, 431, 501, 505}
 """What a wrong request may be answered with; 500 and 507 are defects."""
-LONGEST = float(os.environ.get("MAKEWAY_ATTACK_SECONDS", "20"))
-"""Seconds that an answer may take, on however busy a machine; a second on one where nobody else works. A request that
-is cut short is answered once its end is told, `attacks.HALF` later."""
 
 
 @pytest.fixture(scope="module")
@@ -143,15 +140,13 @@ def test_raw_requests(served: Path, name: str) -> None:
 
     def attack() -> list[Any]:
         time.sleep(0.1)
-        began = time.monotonic()
         answer = raw(served, data() if callable(data) else data, half=True)
-        return [status_of(answer), error_of(answer), time.monotonic() - began]
+        return [status_of(answer), error_of(answer)]
 
-    status, told, took = as_user(ANN, attack)
+    status, told = as_user(ANN, attack)
     assert status in GOOD | REFUSED | {0}, (status, told)
     assert status < 400 or told or status in (400, 405, 417, 501), "a refusal says why"
     assert len(told) < 50_000
-    assert took < LONGEST + attacks.HALF
     assert status_of(as_user(BEN, lambda: raw(served, get("/v1/daemon")).decode()).encode()) == 200
 
 
@@ -271,22 +266,18 @@ def _sent(served: Path, drawn: list[bytes]) -> dict[str, Any]:
     """Send requests as one user; return what was wrong with the answers, and how many had a status."""
     counts: dict[int, int] = {}
     wrong: list[str] = []
-    slowest = 0.0
     for data in drawn:
-        until = time.monotonic() + 4 * attacks.PATIENCE
+        until = time.monotonic() + attacks.PATIENCE
         while True:
-            began = time.monotonic()
             answer = raw(served, data, half=True)
-            took = time.monotonic() - began
             status = status_of(answer)
             if status != 429 or time.monotonic() > until:
                 break
             time.sleep(1.0)
         counts[status] = counts.get(status, 0) + 1
-        slowest = max(slowest, took)
-        if status not in GOOD | REFUSED | {0} or took > LONGEST + attacks.HALF:
-            wrong.append(f"{status} after {took:.1f} s: {answer[-300:]!r} to {data[:600]!r}")
-    return {"counts": counts, "wrong": wrong[:10], "slowest": slowest}
+        if status not in GOOD | REFUSED | {0}:
+            wrong.append(f"{status}: {answer[-300:]!r} to {data[:600]!r}")
+    return {"counts": counts, "wrong": wrong[:10]}
 
 
 def _watched(served: Path, many: int, first: int) -> dict[str, Any]:

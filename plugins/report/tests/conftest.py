@@ -155,7 +155,7 @@ class Page:
         self.driver.get_log("performance")
         self.driver.get_log("browser")
         self.driver.get(path.as_uri() + (f"#{fragment}" if fragment else ""))
-        self.until("document.documentElement.dataset.ready !== undefined", 60)
+        self.until("document.documentElement.dataset.ready !== undefined")
         assert self.run("return document.documentElement.dataset.ready") == "true", self.complaints()
         return self
 
@@ -163,7 +163,7 @@ class Page:
         """Run a script in the page."""
         return self.driver.execute_script(script, *given)
 
-    def until(self, condition: str, seconds: float = 10) -> None:
+    def until(self, condition: str, seconds: float = 300) -> None:
         """Wait until a condition holds."""
         end = time.monotonic() + seconds
         while not self.run(f"return {condition}"):
@@ -252,7 +252,7 @@ def page() -> Iterator[Page]:
     options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.set_script_timeout(60)
+    driver.set_script_timeout(300)
     opened = Page(driver)
     opened.size(1400, 1000)
     try:

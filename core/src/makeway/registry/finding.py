@@ -58,8 +58,12 @@ def _described(point: metadata.EntryPoint) -> Installed:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def _distribution(dist: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
-    """Return name, version and requirements; each property of `dist` would read and parse its file again."""
+    """Return name, version and requirements; each property of `dist` would read and parse its file again.
+
+    Kept for one look at the installed distributions: the next one makes other objects.
+    """
     said = dist.metadata
     return said["Name"], said["Version"], tuple(said.get_all("Requires-Dist") or dist.requires or ())
 

@@ -20,7 +20,7 @@ ANN, BEN = 65534, 1
 """Users that every Linux has: nobody, and daemon."""
 HALF = 5.0
 """Seconds after which a daemon that waits for more is told that nothing comes."""
-PATIENCE = 30.0
+PATIENCE = 300.0
 """Seconds after which a request is given up."""
 
 

@@ -24,7 +24,7 @@ from makeway_local_world import plugin as local
 from makeway_local_world.processes.world import LocalWorld
 from makeway_testing.contracts import WorldContract
 
-LIMIT = 60.0
+LIMIT = 300.0
 """Seconds of the computer's clock after which a run is given up."""
 
 

@@ -146,7 +146,8 @@ class DecisionContract(Contract):
             # The rule on sets looks at ids and memory.
             self.skip("another process could not import it")
         plays: list[Scenario] = []
-        effort = hypothesis.settings(self._effort(), max_examples=profile().in_other_processes)
+        many = min(profile().in_other_processes, 2 * self.examples)
+        effort = hypothesis.settings(self._effort(), max_examples=many)
 
         def gather(scenario: Scenario) -> None:
             plays.append(scenario)
