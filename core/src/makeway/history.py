@@ -29,6 +29,9 @@ class Line:
 Interval = tuple[JobState, Seconds, Seconds, Allocation | None, int]
 """State, start, end, what was held, and the number of restarts before."""
 
+Decided = tuple[str, str, str, tuple[tuple[str, str], ...]]
+"""Outcome, partition, reason and victims of a decision."""
+
 RECORD_VERSION = 1
 """Version of the record's shape; grows when a key changes its meaning or goes. New keys may come without."""
 DECISIONS_KEPT = 200
@@ -64,10 +67,19 @@ class History:
     """Start, end and reason of each stretch of waiting that is over."""
     waiting: tuple[Seconds, str] | None = None
     """Since when and why it waits now."""
-    told: list[Told] = attrs.field(factory=list)
+    told: list[Decision] = attrs.field(factory=list)
     """What was decided about it."""
+    decided: Decided | None = None
+    """What the last decision came to."""
     untold: int = 0
     """Decisions beyond `DECISIONS_KEPT`."""
+
+    def is_news(self, decided: Decided) -> bool:
+        """Whether a decision comes to something else than the last one; a job that preempts waits for resources."""
+        last = self.decided
+        if last is not None and last[0] == "preempts" and decided[0] == "waits":
+            return decided[1:3] != (last[1], "Resources")
+        return decided != last
 
 
 def needed(job: Job, worked: Seconds) -> Seconds:
@@ -156,27 +168,6 @@ class Decision:
                 rules.setdefault(rule, []).append(job_id)
             shown["protected"] = rules
             shown["protected_count"] = len(self.protected)
-        return shown
-
-
-Kind = tuple[str, str, str, bool, bool, tuple[tuple[str, str], ...]]
-"""Outcome, partition, reason, whether there were candidates and protected jobs, and the victims."""
-
-
-@attrs.define
-class Told:
-    """Attempts of one job that followed one another and came to the same; the first is shown."""
-
-    kind: Kind
-    decision: Decision
-    until: Seconds
-    attempts: int = 1
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it in the record's shape."""
-        shown = {"at": tidy(self.decision.at), **self.decision.as_dict()}
-        if self.attempts > 1:
-            shown |= {"until": tidy(self.until), "attempts": self.attempts}
         return shown
 
 

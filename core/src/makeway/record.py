@@ -17,10 +17,8 @@ from makeway.history import (
     DECISIONS_KEPT,
     Decision,
     History,
-    Kind,
     Line,
     Preemption,
-    Told,
     needed,
     submission,
 )
@@ -185,6 +183,8 @@ class Recorder:
             elif before is _PENDING:
                 self._changed.pop(job.id, None)
                 self._stop_waiting(history, now)
+        if before is _PENDING:
+            history.decided = None
         if now > history.since or (before is _RUNNING and state in _ENDS):
             history.intervals.append((before, history.since, now, history.allocation, job.restarts))
         if before is _RUNNING:
@@ -389,26 +389,17 @@ class Recorder:
         """Whether attempts of `job` that start it or displace others are to be handed to `decided`."""
         return self.listens or self.traces(job)
 
-    def is_news(self, job: Job, reason: str, *, candidates: bool, protected: bool) -> bool:
-        """Whether an attempt that lets `job` wait is to be handed to `decided`; if not, it is counted here.
+    def is_news(self, job: Job, reason: str) -> bool:
+        """Whether an attempt that lets `job` wait is to be handed to `decided`.
 
-        That spares making a `Decision` for each of the many attempts that come to the same as the one before.
+        That spares making a `Decision` for each of the many attempts that come to the same as the one before. How many
+        they were is not told: schedulers differ in what they try anew.
         """
         if self.traced is not None and self.traced(job):
             return True
         if not self.listens:
             return False
-        kind = ("waits", job.partition.name, reason, candidates, protected, ())
-        return not self._again(self.histories[job.id], kind)
-
-    def _again(self, history: History, kind: Kind) -> bool:
-        """Count an attempt that came to the same as the last one."""
-        last = history.told[-1] if history.told else None
-        if last is None or last.kind != kind:
-            return False
-        last.until = self._now
-        last.attempts += 1
-        return True
+        return self.histories[job.id].is_news(("waits", job.partition.name, reason, ()))
 
     def trace(self, decision: Decision) -> None:
         """Keep what is only for those who trace a job."""
@@ -424,20 +415,14 @@ class Recorder:
         if not self.listens:
             return
         self._at(decision.at)
-        kind = (
-            decision.outcome,
-            decision.partition,
-            decision.reason,
-            bool(decision.candidates),
-            bool(decision.protected),
-            decision.victims,
-        )
-        if self._again(history, kind):
+        decided = decision.outcome, decision.partition, decision.reason, decision.victims
+        if not history.is_news(decided):
             return
+        history.decided = decided
         if self._sink is not None:
             self._emit(decision.at, "decision", history.job, decision.as_dict())
         if len(history.told) < DECISIONS_KEPT or decision.outcome != "waits":
-            history.told.append(Told(kind, decision, decision.at))
+            history.told.append(decision)
         else:
             history.untold += 1
 

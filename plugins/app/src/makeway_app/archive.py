@@ -109,7 +109,7 @@ def job_record(history: History, recorder: Recorder, now: Seconds) -> dict[str, 
     shown["waits"] = [
         {"start": tidy(start), "end": tidy(end), "reason": reason} for start, end, reason in waits
     ]
-    shown["decisions"] = [told.as_dict() for told in history.told]
+    shown["decisions"] = [{"at": tidy(each.at), **each.as_dict()} for each in history.told]
     if history.untold:
         shown["decisions_left_out"] = history.untold
     return shown

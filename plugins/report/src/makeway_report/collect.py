@@ -46,7 +46,7 @@ class Collector:
         self.jobs: dict[str, list[int]] = {}
         self.pieces: list[Piece] = []
         self.waits: list[tuple[int, float, float, int]] = []
-        self.decisions: list[tuple[int, float, float, int, int, int]] = []
+        self.decisions: list[tuple[int, float, int, int]] = []
         self.starts: dict[str, dict[int, Start]] = {}
         self.wait_curves, self.slowdown_curves = Curves(), Curves()
         self.names: list[str] = []
@@ -177,10 +177,7 @@ class Collector:
             self.waits.append((number, each["start"], each["end"], self.reasons.place(each["reason"])))
         for each in job["decisions"] if all_told else ():
             text = self.sentences.place(told(each))
-            until, attempts = each.get("until", each["at"]), each.get("attempts", 1)
-            self.decisions.append(
-                (number, each["at"], until, attempts, OUTCOMES.index(each["outcome"]), text)
-            )
+            self.decisions.append((number, each["at"], OUTCOMES.index(each["outcome"]), text))
 
     def _pieces(self, number: int, job_id: str, job: Mapping[str, Any]) -> None:
         made, found = pieces_of(number, job, self.places)
@@ -253,10 +250,8 @@ class Collector:
         told = self.decisions
         packer.numbers("toldJob", [each[0] for each in told], delta=True)
         packer.numbers("toldAt", [self._ticks(each[1]) - submit[each[0]] for each in told])
-        packer.numbers("toldUntil", [self._ticks(each[2]) - self._ticks(each[1]) for each in told])
-        packer.numbers("toldAttempts", [each[3] for each in told])
-        packer.numbers("toldOutcome", [each[4] for each in told])
-        packer.numbers("toldText", [each[5] for each in told])
+        packer.numbers("toldOutcome", [each[2] for each in told])
+        packer.numbers("toldText", [each[3] for each in told])
 
     def _pack_preemptions(self, packer: Packer) -> None:
         modes, why = Words(), Words()

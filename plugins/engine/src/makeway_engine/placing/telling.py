@@ -60,12 +60,7 @@ class Telling:
 
     def waits(self, job: Job, blocked: Blocked, candidates: Candidates | None, note: str) -> None:
         """Note that a job has to wait."""
-        if self.notes and self._recorder.is_news(
-            job,
-            blocked.reason,
-            candidates=candidates is not None and bool(candidates.jobs),
-            protected=candidates is not None and bool(candidates.protected),
-        ):
+        if self.notes and self._recorder.is_news(job, blocked.reason):
             self._recorder.decided(self._decision(job, "waits", blocked, candidates, note))
 
     def not_tried(self, job: Job, partition: Partition, why: str) -> None:

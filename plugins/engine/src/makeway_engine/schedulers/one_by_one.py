@@ -128,7 +128,7 @@ class OneByOne(DeepQueue):
                 continue  # it became eligible in this very pass
             kind = vain.kind(job, again=attempts.again) if vain.on else None
             spared = (kind is not None and vain.is_in(kind)) or (notes and turns.waits_as_before(job))
-            if spared and not (notes and is_news(job, job.reason, candidates=False, protected=False)):
+            if spared and not (notes and is_news(job, job.reason)):
                 waiting.append(job)
                 continue
             outcome = attempts.try_entry(entry)

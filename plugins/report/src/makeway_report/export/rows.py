@@ -126,8 +126,6 @@ def _preemptions(record: RecordFile) -> Iterator[Row]:
 _DECISIONS: Mapping[str, type] = {
     "job": str,
     "at": float,
-    "until": float,
-    "attempts": int,
     "outcome": str,
     "partition": str,
     **dict.fromkeys(("reason", "detail", "placement", "by", "method"), str),
@@ -144,8 +142,6 @@ def _decisions(record: RecordFile) -> Iterator[Row]:
             yield (
                 job_id,
                 each["at"],
-                each.get("until", each["at"]),
-                each.get("attempts", 1),
                 *(each.get(name) for name in ("outcome", "partition", "reason", "detail", "placement")),
                 each.get("by"),
                 each.get("method"),

@@ -148,8 +148,7 @@ class Run {
       of: grouped(columns.waitJob, this.count).of,
     };
     this.told = {
-      at: this.seconds(columns.toldAt), until: this.seconds(columns.toldUntil), attempts: columns.toldAttempts,
-      outcome: columns.toldOutcome, text: columns.toldText, of: grouped(columns.toldJob, this.count).of,
+      at: this.seconds(columns.toldAt), outcome: columns.toldOutcome, text: columns.toldText, of: grouped(columns.toldJob, this.count).of,
     };
   }
 

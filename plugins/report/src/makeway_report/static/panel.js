@@ -157,11 +157,10 @@ function reasons(run, job) {
 }
 
 function decisions(run, job) {
-  const { at, until, attempts, outcome, text, of } = run.told;
+  const { at, outcome, text, of } = run.told;
   const listed = Array.from(of(job), (i) => {
     const [first, ...more] = run.sentences[text[i]].split("\n");
-    const again = attempts[i] > 1 ? ` (${number(attempts[i])} attempts, until ${instant(run.submit[job] + at[i] + until[i], run.about.epoch)})` : "";
-    const made = element("li", {}, `${instant(run.submit[job] + at[i], run.about.epoch)}${again}: `,
+    const made = element("li", {}, `${instant(run.submit[job] + at[i], run.about.epoch)}: `,
       element("strong", {}, OUTCOMES[outcome[i]]), first ? `: ${first}` : "");
     if (more.length) made.append(element("ul", {}, ...more.map((line) => element("li", {}, line))));
     return made;
