@@ -414,16 +414,15 @@ class Backfill:
                 continue
             nodes = sliding.available(start) & open_to_it
             later = plan.next_begin(start)
-            leaving = removable if start <= ledger.now else _NOBODY
             if starts_by is not None and (later is not None or settles):
                 by = last if later is None else later
-                if not starts_by(job, nodes, ledger, by + _SECOND, leaving):
+                if not starts_by(job, nodes, ledger, by + _SECOND, removable):
                     start = seen.closed.add(start, later)
                     continue
-            asked = nodes, id(leaving)
-            if asked not in seen.forecasts:
-                seen.forecasts[asked] = self.forecast(job, nodes, leaving)
-            forecast = seen.forecasts[asked]
+            if nodes not in seen.forecasts:
+                # Whoever may be displaced leaves whenever the job starts (recorded: backfill_displaces_later).
+                seen.forecasts[nodes] = self.forecast(job, nodes, removable)
+            forecast = seen.forecasts[nodes]
             if forecast is None and later is None:
                 return None
             if later is not None and (forecast is None or full_second(max(forecast.at, start)) > later):
@@ -474,7 +473,7 @@ class Backfill:
     ) -> Forecast | None:
         """Return when `job` could start on `nodes`.
 
-        :param leaving: jobs that make way for it now.
+        :param leaving: jobs that make way for it.
         """
         usable = self._placer.prober.filter_nodes(job, nodes)
         if usable.bit_count() < job.size:

@@ -54,8 +54,8 @@ class SeenOfClass:
     """What they may displace; kept, since it is known by its identity."""
     closed: Spans = attrs.field(factory=Spans)
     """When they cannot start."""
-    forecasts: dict[tuple[NodeBits, int], Forecast | None] = attrs.field(factory=dict)
-    """When they could start on some nodes, by identity of what leaves for them."""
+    forecasts: dict[NodeBits, Forecast | None] = attrs.field(factory=dict)
+    """When they could start on some nodes."""
 
 
 class Seen:

@@ -59,6 +59,7 @@ class ConsAttempt:
         self._removed = False
         self._absent: Sequence[tuple[Job, bool]] | None = None
         """Jobs that are removed from books which others read as well; None: nobody is."""
+        self._planning = planning
         self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
         """Whether nodes on which a job runs are out of the question."""
         self._exempt: Sequence[Job] | None = None if known.guards_overlay else ()
@@ -66,7 +67,7 @@ class ConsAttempt:
     # ---------------------------------------------------------------------------- protocol
     def fresh(self) -> ConsAttempt:
         """Return an attempt for the same job with nothing removed."""
-        twin = ConsAttempt(self.known, self.job, self.nodes, self.view)
+        twin = ConsAttempt(self.known, self.job, self.nodes, self.view, planning=self._planning)
         twin._wants_idle, twin._exempt = self._wants_idle, self._exempt
         return twin
 
@@ -215,7 +216,14 @@ class ConsAttempt:
             among = choice.among(nodes)
             return self._on_one_node_without(among) if self._removed else self._on_one_node(among)
         test = CoreTest(
-            self.kind, self.books, nodes, self.known.mode, choice, exempt=self.exempt, extra=extra
+            self.kind,
+            self.books,
+            nodes,
+            self.known.mode,
+            choice,
+            exempt=self.exempt,
+            extra=extra,
+            planning=self._planning,
         )
         found = test.run()
         if test.short is not None:

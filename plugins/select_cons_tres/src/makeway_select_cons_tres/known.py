@@ -240,6 +240,7 @@ def _mode(view: ClusterView) -> Mode:
         qos=view.preempt_basis is PreemptBasis.QOS,
         first_fit=view.rule("one_node_first_fit"),
         trims=view.rule("trim_cores_by_index"),
+        plans_beside_sharers=view.rule("forecast_beside_sharers"),
         only_sharing_jobs_block=view.rule("only_sharing_jobs_block"),
         exclusive_stops=view.rule("exclusive_stops_after_step_one"),
         off_keeps_rows=view.rule("off_partition_keeps_rows"),

@@ -43,6 +43,8 @@ class Mode:
     trims: bool
     """Jobs with tasks per node get consecutive cores."""
     only_sharing_jobs_block: bool
+    plans_beside_sharers: bool
+    """An estimated start does not look at who shares."""
     exclusive_stops: bool
     """Without gang only AVAILABLE jobs look beyond idle cores; else RESERVED ones do too."""
     off_keeps_rows: bool
@@ -83,6 +85,7 @@ class CoreTest:
         *,
         exempt: Sequence[Job] = (),
         extra: Extra | None = None,
+        planning: bool = False,
     ) -> None:
         """Prepare it.
 
@@ -90,6 +93,7 @@ class CoreTest:
         :param choice: the feature alternative to serve.
         :param exempt: running jobs whose cores must not be overlaid.
         :param extra: None: the extra row is hidden.
+        :param planning: the start of the job is only estimated.
         """
         books.sync()
         self._kind = kind
@@ -99,6 +103,7 @@ class CoreTest:
         self._mode = mode
         self._exempt = exempt
         self._extra = extra
+        self._beside_sharers = planning and mode.plans_beside_sharers
         self._counts = choice.counts
         self._nodes = self._admitted(choice.among(nodes & kind.able))
         self._known: Cores = {}
@@ -112,7 +117,7 @@ class CoreTest:
         books = self._books
         nodes &= ~books.reserved_nodes
         if self._request.mark == ONE_ROW:
-            if self._layout.several_rows:
+            if self._layout.several_rows and not self._beside_sharers:
                 nodes &= ~self._shared_by_others(nodes)
             return nodes
         nodes &= ~books.marked_nodes

@@ -218,6 +218,13 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.2.6",
     ),
+    "forecast_beside_sharers": Rule(
+        "select/cons_tres does not ask for nodes without sharing jobs of other partitions when it estimates the start "
+        "of a job that does not share; the start then fails, and backfill keeps the nodes meanwhile; not in force "
+        "under EASY",
+        "24.05",
+        section="slurm-preemption 5.2.6",
+    ),
     "forecast_alone_first": Rule(
         "backfill first estimates the start of a job that offers to share as if it did not, unless it wants features; "
         "select/cons_tres may find it room beside jobs that do not share, where the start then fails, and backfill "

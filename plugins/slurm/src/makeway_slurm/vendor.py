@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _NOT_UNDER_EASY = (
     "forecast_alone_first",
     "forecast_beside_running",
+    "forecast_beside_sharers",
     "forecast_counts_suspended",
     "forecast_in_batches",
     "linear_forecast_tolerates_one",
