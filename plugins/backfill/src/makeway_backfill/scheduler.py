@@ -438,14 +438,15 @@ class Backfill:
         return None
 
     def removable(self, job: Job) -> list[tuple[Job, PreemptMode]]:
-        """Return whom `job` may displace, with how they make way; the same list for all of a kind."""
+        """Return which jobs `job` may displace, and how they make way; the same list for all of a kind and partition."""
         placer = self._placer
         if not placer.preemption:
             return _NOBODY
         order = placer.order
         kind = order.kind_of(job) if order.kind_of is not None else None
+        place = kind, job.partition.index
         self._seen.hold(self._ledger.version)
-        known = self._seen.removable.get(kind) if kind is not None else None
+        known = self._seen.removable.get(place) if kind is not None else None
         if known is not None:
             return known
         candidates = order.candidates(job)
@@ -453,7 +454,7 @@ class Backfill:
             placer.making_way.remember(candidates.ask_again_at)
         found = placer.policies.together(job, candidates) or _NOBODY
         if kind is not None:
-            self._seen.removable[kind] = found
+            self._seen.removable[place] = found
         return found
 
     def alike(self, job: Job) -> Hashable | None:

@@ -63,8 +63,8 @@ class Seen:
 
     def __init__(self) -> None:
         self._version = -1
-        self.removable: dict[Hashable, list[tuple[Job, PreemptMode]]] = {}
-        """What jobs of a kind may displace."""
+        self.removable: dict[tuple[Hashable, int], list[tuple[Job, PreemptMode]]] = {}
+        """What jobs of a kind may displace, by kind and the index of their partition."""
         self._of: dict[Hashable, dict[Seconds, SeenOfClass]] = {}
         """By how long they run."""
 
