@@ -46,5 +46,4 @@ def points(group: str, name: str | None = None) -> Iterable[metadata.EntryPoint]
         if _LOOK.every is None:
             _LOOK.every = metadata.entry_points()
         found = _LOOK.groups[group] = _LOOK.every.select(group=group)
-    chosen: Iterable[metadata.EntryPoint] = found if name is None else found.select(name=name)
-    return chosen
+    return [point for point in found if name in (None, point.name)]
