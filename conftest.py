@@ -27,6 +27,14 @@ LONG = ("nightly", "fuzz_slurm")
 """Markers of tests that are left out unless ``-m`` names them."""
 
 
+def pytest_configure() -> None:
+    """Say nothing of how far a replay is: on a busy machine a short one would, after ten seconds."""
+    with contextlib.suppress(ImportError):  # the distributions below it are tested without it, too
+        from makeway_app.cli import meter
+
+        meter._SOON = 3600.0
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the long tests that were not asked for, and hold contracts against few random runs."""
     if "MAKEWAY_PROFILE" not in os.environ:
