@@ -159,7 +159,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
         *(ROOT / s for s in SIBLINGS),
         *FOLDERS,
     )
-    _pip("--python", root / "bin/python", "install", *sorted(wheels.glob("*.whl")), "pytest", "hypothesis")
+    _pip(
+        "--python",
+        root / "bin/python",
+        "install",
+        "--no-compile",
+        *sorted(wheels.glob("*.whl")),
+        "pytest",
+        "hypothesis",
+    )
     return Environment(root)
 
 

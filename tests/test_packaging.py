@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +119,16 @@ class Environment:
         return _succeed(sys.executable, "-m", "pip", "--python", target, *arguments)
 
     def install(self, what: str, index: Path) -> None:
-        """Install a distribution with what it declares, out of a folder of wheels and from nowhere else."""
-        self.pip("install", "--quiet", "--no-index", "--find-links", index, what)
+        """Install a distribution with what it declares, out of a folder of wheels and from nowhere else.
+
+        Compiled is only what is imported afterwards, which is less.
+        """
+        self.pip("install", "--quiet", "--no-compile", "--no-index", "--find-links", index, what)
 
     def ours(self) -> set[str]:
         """Return which distributions of this repository are in it."""
-        return {each["name"] for each in json.loads(self.pip("list", "--format=json"))} & OF_NAME.keys()
+        (packages,) = self.root.glob("lib/python*/site-packages")
+        return {each.name for each in metadata.distributions(path=[str(packages)])} & OF_NAME.keys()
 
     def python(self, program: str) -> str:
         """Run a program; return what it prints."""

@@ -201,9 +201,11 @@ print(json.dumps({
 def test_evalys_reads_what_is_for_it(tmp_path: Path, records: dict[str, Path]) -> None:
     """In an environment of its own, for it needs older packages: rows, core-seconds, and never more cores than are."""
     python = tmp_path / "venv/bin/python"
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "evalys==4.0.7", "setuptools<81"]
-    installed = subprocess.run(command, capture_output=True, text=True, check=False)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    installed = subprocess.run(
+        [*pip, "--no-compile", "evalys==4.0.7", "setuptools<81"], capture_output=True, text=True, check=False
+    )
     if installed.returncode:
         pytest.skip(f"evalys cannot be installed: {installed.stderr.strip()[-200:]}")
     record = exported(records["requeue"], "evalys", tmp_path / "x.csv")
