@@ -439,7 +439,7 @@ class Backfill:
 
     def removable(self, job: Job) -> list[tuple[Job, PreemptMode]]:
         """Return which jobs `job` may displace, and how they make way; the same list for all of a kind and partition."""
-        placer = self._placer
+        """Return which jobs `job` may displace, and how; the same list for all of a kind and partition."""
         if not placer.preemption:
             return _NOBODY
         order = placer.order
