@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -357,19 +358,34 @@ def test_core_alone_names_who_reads(fresh: Environment, tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_core_alone_names_who_brings(fresh: Environment, config: Path) -> None:
+def test_core_alone_names_who_brings(fresh: Environment, tmp_path: Path) -> None:
     """A plugin or a command of this repository that is not installed, too."""
+    asked: list[list[str]] = []
+    wanted: list[tuple[int, str]] = []
     for plugin in PLUGINS:
         for name in sorted(_names(plugin.name)):
+            config = tmp_path / f"{len(asked)}.toml"
             config.write_text(CONFIG.replace("[policy]", f"[policy]\nplugins = [{name!r}]"))
-            done = fresh.makeway("check", config)
-            assert done.returncode == 1, done.stdout + done.stderr
-            assert f"'pip install {plugin.name}' brings it" in done.stdout
+            asked.append(["check", str(config)])
+            wanted.append((1, f"'pip install {plugin.name}' brings it"))
     for brings in (KIT, *PLUGINS):
         for command in brings.entry_points.get("makeway.commands", ()):
-            done = fresh.makeway(command)
-            assert done.returncode == 2, done.stdout + done.stderr
-            assert f"pip install {brings.name}" in done.stderr
+            asked.append([command])
+            wanted.append((2, f"pip install {brings.name}"))
+    found = json.loads(fresh.python(IN_ONE_PROCESS.format(asked=asked)))
+    for (status, words), (ended, output) in zip(wanted, found, strict=True):
+        assert ended == status, output
+        assert words in output
+
+
+IN_ONE_PROCESS = """
+import json
+from click.testing import CliRunner
+from makeway_app.cli import cli
+done = [CliRunner().invoke(cli, words, prog_name="makeway") for words in {asked!r}]
+print(json.dumps([(each.exit_code, each.output) for each in done]))
+"""
+"""Answer many commands, where each process for one would load everything anew."""
 
 
 def test_plugins_come_and_go_with_their_wheels(fresh: Environment, index: Path, config: Path) -> None:
