@@ -1,12 +1,14 @@
 """Settings of all tests: Hypothesis never fails a test for being slow, as machines are shared and noisy.
 
 A test looks at the installed distributions once, as a command does: a look takes 10 ms where a hundred are installed,
-and the suite makes ten thousands of them. What takes many minutes runs only where ``-m`` asks for it.
+and the suite makes ten thousands of them. What takes many minutes runs only where ``-m`` asks for it. By day, random
+draws are few; ``MAKEWAY_PROFILE=full``, as every night, makes all of them.
 """
 
 import contextlib
 import gc
 import os
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
@@ -14,15 +16,21 @@ from hypothesis import HealthCheck, settings
 
 from makeway.entry_points import one_look
 
-if not os.environ.get(
-    "CI"
-):  # there Hypothesis takes its own profile, which is patient too and draws the same cases
-    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("patient")
+BY_DAY = "MAKEWAY_PROFILE" not in os.environ
+CONTRACT, EXAMPLES, SEEDS = 10, 40, 2
+"""By day: random runs per rule of a plugin's contract, examples of a property, and one seed of so many."""
 
+settings.register_profile(
+    "patient",
+    settings.get_profile(
+        "ci" if os.environ.get("CI") else "default"
+    ),  # there, the same cases are drawn each time
+    max_examples=EXAMPLES if BY_DAY else settings.get_profile("default").max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("patient")
 
-DAILY = 10
-"""Random runs per rule of a plugin's contract by day; the nightly run, which names a profile, makes all of them."""
 LONG = ("nightly", "fuzz_slurm")
 """Markers of tests that are left out unless ``-m`` names them."""
 
@@ -36,16 +44,27 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the long tests that were not asked for, and hold contracts against few random runs."""
-    if "MAKEWAY_PROFILE" not in os.environ:
-        for each in {item.cls for item in items if isinstance(item, pytest.Function) and item.cls}:
-            if hasattr(each, "examples"):
-                each.examples = min(each.examples, DAILY)
+    """Skip the long tests that were not asked for; by day, draw less."""
+    if BY_DAY:
+        _draw_less([item for item in items if isinstance(item, pytest.Function)])
     left_out = [name for name in LONG if name not in config.getoption("markexpr")]
     for item in items:
         for name in left_out:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=f"only with -m {name}"))
+
+
+def _draw_less(items: list[pytest.Function]) -> None:
+    for contract in {item.cls for item in items if hasattr(item.cls, "examples")}:
+        contract.examples = min(contract.examples, CONTRACT)
+    seeds: Counter[tuple[object, ...]] = Counter()
+    for item in items:
+        given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        if isinstance(given.pop("seed", None), int):
+            drawn = (item.path, item.cls, item.originalname, *map(repr, given.values()))
+            seeds[drawn] += 1
+            if seeds[drawn] % SEEDS == 0:
+                item.add_marker(pytest.mark.skip(reason="only with MAKEWAY_PROFILE=full"))
 
 
 @pytest.hookimpl(wrapper=True)
