@@ -8,7 +8,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode, Seconds
+from makeway.model import ClusterView, Exclusive, Forecast, Job, Placement, PreemptMode, Seconds
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, like_nodes
 from makeway_select_linear.nodes import LinearNodes
@@ -32,7 +32,8 @@ def forecast(
         return _estimate(selector, job, nodes, view, removable, request)
     by_itself = attrs.evolve(request, shares=False, limit=1)
     alone = _estimate(selector, job, nodes, view, removable, by_itself)
-    if alone is not None and alone.at <= view.now:
+    only_alone = job.spec.exclusive is Exclusive.NODE and view.rule("forecast_exclusive_alone")
+    if only_alone or (alone is not None and alone.at <= view.now):
         return alone
     shared = _estimate(selector, job, nodes, view, removable, request)
     return alone if shared is None or (alone is not None and alone.at < shared.at) else shared

@@ -232,6 +232,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.4",
     ),
+    "forecast_exclusive_alone": Rule(
+        "backfill estimates the start of an --exclusive job of a FORCE partition under select/linear only as if it did "
+        "not share, though it does once it starts; not in force under EASY",
+        "24.11",
+        section="slurm-gang-and-select 5.4",
+    ),
     "forecast_counts_suspended": Rule(
         "an estimated start counts on the ends of suspended jobs, too, at the deadlines that they had when they were "
         "suspended; not in force under EASY",

@@ -22,6 +22,7 @@ _NOT_UNDER_EASY = (
     "forecast_beside_running",
     "forecast_beside_sharers",
     "forecast_counts_suspended",
+    "forecast_exclusive_alone",
     "forecast_in_batches",
     "linear_forecast_tolerates_one",
 )
