@@ -438,8 +438,8 @@ class Backfill:
         return None
 
     def removable(self, job: Job) -> list[tuple[Job, PreemptMode]]:
-        """Return which jobs `job` may displace, and how they make way; the same list for all of a kind and partition."""
         """Return which jobs `job` may displace, and how; the same list for all of a kind and partition."""
+        placer = self._placer
         if not placer.preemption:
             return _NOBODY
         order = placer.order
