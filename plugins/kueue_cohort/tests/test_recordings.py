@@ -16,7 +16,7 @@ from makeway_kueue_cohort.recordings import Case, KueueRecordings
 
 FOLDER = Path(__file__).parent / "recordings"
 FILES = sorted(FOLDER.glob("*.json"))
-OUTSIDE = {"topology", "gate MultiKueueOrchestratedPreemption", "reclaimWithinCohort left empty"}
+OUTSIDE = {"topology", "gate MultiKueueOrchestratedPreemption"}
 
 
 def case(path: Path) -> Case:
@@ -36,7 +36,7 @@ def test_recording(path: Path) -> None:
 
 
 def test_only_cases_of_the_outside_are_left_out() -> None:
-    """Five need topology, one a gate of MultiKueue, one a policy that no API server leaves empty."""
+    """Five need topology, one a gate of MultiKueue."""
     left_out = Counter(what for path in FILES for what in case(path).unmodelled)
     assert left_out == dict.fromkeys(OUTSIDE, 1) | {"topology": 5}
     assert len(FILES) == 98

@@ -198,7 +198,7 @@ _SAMPLES |= {"indexed": "3", "indexed names": "a,b"}
 _WORDS = {"PREEMPTPOLICY": "CANCEL", "RESERVATIONPOLICY": "NEVER", "BACKFILLPOLICY": "NONE"}
 _WORDS |= {"BFPRIORITYPOLICY": "DURATION", "WCVIOLATIONACTION": "PREEMPT"}
 _WORDS |= {"JOBNODEMATCHPOLICY": "EXACTNODE", "NODEACCESSPOLICY": "SINGLEJOB"}
-_WORDS |= {"JOBPRIOACCRUALPOLICY": "ALWAYS", "FSPOLICY": "DEDICATEDPS"}
+_WORDS |= {"JOBPRIOACCRUALPOLICY": "ALWAYS", "FSPOLICY": "DEDICATEDPS", "NODESETPOLICY": "ONEOF"}
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -261,9 +261,7 @@ def test_a_file_without_a_parameter_is_none_of_ours(read: Any, text: str, maui: 
 
 
 @pytest.mark.parametrize("maui", [False, True])
-@pytest.mark.parametrize(
-    "attribute", ["MAXPROC[USER:ann]=8", "MAXNODE[USER]=2", "MAXNODEPERUSER=4", "MAXIJOB=3", "MAX.NODE=16"]
-)
+@pytest.mark.parametrize("attribute", ["MAXPROC[USER:ann]=8", "MAXNODE[GROUP]=2", "MAXIJOB=3", "MAX.NODE=16"])
 def test_limits_that_are_not_modelled_are_named_with_their_line(
     read: Any, attribute: str, maui: bool
 ) -> None:
@@ -276,6 +274,16 @@ def test_limits_that_are_not_modelled_are_named_with_their_line(
         "such a limit is not modelled; jobs start that it would keep waiting"
     )
     assert found.tables["policy"]["settings"]["moab/qos"]["klass"]["c"] == {"max_job": [5]}
+
+
+@pytest.mark.parametrize("maui", [False, True])
+@pytest.mark.parametrize("attribute", ["MAXNODE[USER]=2,4", "MAXNODEPERUSER=2,4"])
+def test_limits_for_each_user_are_read(read: Any, attribute: str, maui: bool) -> None:
+    """Moab writes the index, Maui's users the longer word; both have a soft and a hard limit."""
+    found = read(f"CLASSCFG[c] {attribute} MAXJOB=5\n", maui=maui)
+    assert not found.warnings
+    klass = found.tables["policy"]["settings"]["moab/qos"]["klass"]["c"]
+    assert klass == {"max_job": [5], "max_node_per_user": [2, 4]}
 
 
 # -------------------------------------------------------------------------------------------- hosts

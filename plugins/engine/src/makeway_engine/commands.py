@@ -12,7 +12,7 @@ from collections.abc import Callable
 import attrs
 
 from makeway.errors import nearest
-from makeway.model import Job, JobState, SuspendedBy
+from makeway.model import Blocked, Job, JobState, SuspendedBy
 from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -375,7 +375,9 @@ class Commands:
         outcome = self._placer.try_start(question)
         put(job, marks=marks)
         if outcome is not Outcome.STARTED:
-            raise Refused(f"there is no room: {job.reason}")
+            found = self._placer.prober.in_full(question, preempt=False)
+            detail = f": {found.detail}" if isinstance(found, Blocked) and found.detail else ""
+            raise Refused(f"there is no room: {job.reason}{detail}")
 
 
 def _keep(job: Job, command: Command) -> None:

@@ -62,6 +62,7 @@ class Queue:
         self.key_of = key_reserved_first if ledger.rule("reservation_first") else key_of
         """Gives the place of a job in the order of ranks; without, in the default order."""
         self._het_for_resources = ledger.rule("het_waits_for_resources")
+        self._behind_others = ledger.rule("waits_behind_others_at_once")
         self._looked_for = ledger.settings(Clockwork).sched_interval > 0
         """Whether the main scheduler makes passes in periods: the first one finds that a time to begin has come, and
         until then that is the reason (recorded: backfill_het_begin_time)."""
@@ -160,7 +161,7 @@ class Queue:
         """Return what a job waits for before anybody has looked at it."""
         if job.spec.het_id is not None and self._het_for_resources:
             return "Resources"
-        return "Priority" if len(self.entries) > len(job.partitions) else "None"
+        return "Priority" if self._behind_others and len(self.entries) > len(job.partitions) else "None"
 
     def _list(self, job: Job) -> bool:
         """Give a job its entries; say whether it has any."""

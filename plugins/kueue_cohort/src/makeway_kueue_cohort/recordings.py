@@ -108,8 +108,6 @@ class Case:
         gates = self.data.get("gates", {})
         if self.data.get("nodes") and gates.get("TopologyAwareScheduling", True):
             found.append("topology")
-        if any(queue.get("preemption", {}).get("reclaim") == "" for queue in self.data.get("queues", ())):
-            found.append("reclaimWithinCohort left empty")  # the API server never does: it puts Never there
         found += [f"gate {gate}" for gate in gates if gate not in _KNOWN_GATES | _TOPOLOGY_GATES]
         return tuple(found)
 

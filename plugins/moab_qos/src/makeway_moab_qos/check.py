@@ -121,6 +121,12 @@ def _words(settings: Settings) -> Iterator[Finding]:
         upper = f"; did you mean {policy.upper()!r}?" if policy.upper() in METHODS else ""
         text = f"PREEMPTPOLICY {policy!r} is not known; allowed: {', '.join(METHODS)}{upper}"
         yield _warning(path("preempt_policy"), text, "5.2")
+    if settings.node_set_policy and settings.node_set_attribute != "FEATURE":
+        text = f"NODESETATTRIBUTE {settings.node_set_attribute}: only sets by FEATURE are made; jobs lie on any nodes"
+        yield _warning(path("node_set_attribute"), text, "7.6")
+    if settings.priority_accrual == "RESET":
+        text = "JOBPRIOACCRUALPOLICY RESET: queue time of blocked jobs is not set back here"
+        yield _warning(path("priority_accrual"), text, "8.1")
     for at, rm in enumerate(settings.rm):
         for key, word in (("suspend_sig", rm.suspend_sig), ("checkpoint_sig", rm.checkpoint_sig)):
             if word and not is_signal(word):

@@ -94,6 +94,21 @@ def resolve(job: Job, settings: Settings, cluster: Cluster) -> Access:
     return Access(qos=default, requested=requested, allowed=tuple(allowed), because=because, setting=setting)
 
 
+def may_use(name: str, klass: str, settings: Settings) -> bool:
+    """Whether some user may run jobs of a class in a QoS (3.3): by a list of the class, or any other list."""
+    own = settings.klass.get(klass, NONE)
+    if not _names(own):
+        own = settings.klass.get(DEFAULT, NONE)
+    others = (settings.user, settings.group, settings.account)
+    granting = [own, settings.system, *(each for table in others for each in table.values())]
+    if own.mode is not ListMode.OR and _names(own):
+        return name in _names(own)
+    members = [each for each in settings.qos.values() if each.members]
+    if not (members or any(map(_names, granting))):
+        return True
+    return any(name in _names(each) for each in granting) or bool(settings.qos.get(name, NONE).members)
+
+
 def _granted(name: str, lists: list[tuple[str, str, Credential]], settings: Settings) -> str:
     """Return where a QoS is allowed."""
     for kind, index, each in lists:

@@ -17,6 +17,7 @@ from makeway_moab_qos.parameters import (
     CREDENTIALS,
     FLAGS,
     MOAB_ONLY_ATTRIBUTES,
+    OTHER_FLAGS,
     PLAIN,
     RECORDS,
     WEIGHTS,
@@ -249,7 +250,7 @@ class Draft:
             given = flags_of(text)
             for flag in given:
                 word = flag.partition("[")[0]
-                if word not in FLAGS and not word.startswith("IGN"):
+                if word not in (*FLAGS, *OTHER_FLAGS) and not word.startswith("IGN"):
                     close = (
                         f"; did you mean {word.upper()!r}?" if word.upper() in FLAGS else nearest(word, FLAGS)
                     )
@@ -283,6 +284,8 @@ class Draft:
         """Return what may have been meant by an attribute of a credential."""
         if entry.param not in CREDENTIALS:
             return ""
+        if attribute.name == "FLAGS":
+            return f" ({entry.place}; did you mean {'QFLAGS' if entry.param == 'QOSCFG' else 'JOBFLAGS'}?)"
         guess = difflib.get_close_matches(attribute.name, CREDENTIAL_ATTRIBUTES, 1, _ALIKE)
         return f" ({entry.place}; did you mean {guess[0]}?)" if guess else ""
 

@@ -24,7 +24,7 @@ from makeway.foreign import Source
 _ENTRY = re.compile(r"([A-Za-z_][\w.\-]*+)(?:\s*\[([^\]]*)\])?(?:\s*=\s*|\s+|$)(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(
     r"""(?<![\w.\-])([A-Za-z_][\w.]*+(?:-[\w.]++)*+(?:\[[^\[\]\s]*+\])?+)\s*+"""
-    r"""(\+=|-=|=)\s*+("[^"]*"?|'[^']*'?|[^\s]*)"""
+    r"""(\+=|-=|=)\s*+("[^"]*"?|'[^']*'?|(?:"[^"]*"|'[^']*'|\S)*+)"""
 )
 _INCLUDE = re.compile(r"^\s*#INCLUDE\s+(\S+)")
 _MOST_INCLUDES = 100

@@ -25,7 +25,9 @@ from makeway_moab_qos.credentials import (
 from makeway_moab_qos.priority import processors, start_priority
 from makeway_moab_qos.settings import Credential, Settings
 
-KINDS = ("max_job", "max_proc", "max_node")
+_PER_USER = "_per_user"
+_TOTALS = ("max_job", "max_proc", "max_node")
+KINDS = (*_TOTALS, *(f"{kind}{_PER_USER}" for kind in _TOTALS))
 REASON = "PolicyLimit"
 _MOST_KNOWN = 100_000
 
@@ -41,6 +43,8 @@ class Limit:
     """Kind and name of the credential."""
     soft: int
     hard: int
+    user: str = ""
+    """Whose jobs alone count; empty: all of the group."""
 
 
 def limits_of(job: Job, view: ClusterView) -> Sequence[Limit]:
@@ -61,10 +65,10 @@ def _limits_of(job: Job, view: ClusterView) -> Iterator[Limit]:
             continue
         own = credential(settings, kind, name)
         fallback = credential(settings, kind, DEFAULT)
-        yield from _listed(kind, name or "", own, fallback)
+        yield from _listed(kind, name or "", own, fallback, job.user)
     qos = qos_name(job, view)
     if qos is not None and "qos" not in ignored:
-        yield from _listed("qos", qos, qos_of(job, view), settings.qos.get(DEFAULT, Credential()))
+        yield from _listed("qos", qos, qos_of(job, view), settings.qos.get(DEFAULT, Credential()), job.user)
 
 
 _IGNORES = {
@@ -83,13 +87,16 @@ def _ignored(job: Job, view: ClusterView) -> frozenset[str]:
     return frozenset(kind for kinds in found for kind in kinds)
 
 
-def _listed(kind: str, name: str, own: Credential, fallback: Credential) -> Iterator[Limit]:
+def _listed(kind: str, name: str, own: Credential, fallback: Credential, user: str) -> Iterator[Limit]:
+    shown = "class" if kind == "klass" else kind
     for key in KINDS:
         numbers: tuple[int, ...] = getattr(own, key) or getattr(fallback, key)
-        if numbers:
-            yield Limit(
-                key, f"{key.upper().replace('_', '')} of {kind} {name}", (kind, name), numbers[0], numbers[-1]
-            )
+        if not numbers:
+            continue
+        total = key.removesuffix(_PER_USER)
+        each = user if total != key else ""
+        whose = f"{total.upper().replace('_', '')} of {shown} {name}" + (f" for user {each}" if each else "")
+        yield Limit(key, whose, (kind, name), numbers[0], numbers[-1], each)
 
 
 def any_limits(view: ClusterView) -> bool:
@@ -107,22 +114,25 @@ def _is_limited(settings: Settings) -> bool:
 
 
 def amount_of(job: Job, kind: str) -> int:
-    if kind == "max_job":
+    total = kind.removesuffix(_PER_USER)
+    if total == "max_job":
         return 1
-    if kind == "max_proc":
+    if total == "max_proc":
         return processors(job)
     return len(job.allocation.node_indices) if job.allocation is not None else job.size
 
 
 def _in_group(job: Job, limit: Limit, view: ClusterView) -> bool:
     kind, name = limit.group
+    if limit.user and job.user != limit.user:
+        return False
     return (qos_name(job, view) if kind == "qos" else names_of(job)[kind]) == name
 
 
 def used(limit: Limit, jobs: Sequence[Job], view: ClusterView) -> int:
     """Return what `jobs` use of a limit."""
     if jobs is view.active and not view.made_way:
-        return view.book(InUse).cell(limit.kind, *limit.group).used
+        return view.book(InUse).cell(limit.kind, *limit.group, limit.user).used
     return added_up(limit, jobs, view)
 
 
@@ -154,7 +164,7 @@ class InUse:
         """What cells had before they were changed, since it was last emptied."""
         self._wants: dict[int, tuple[tuple[object, ...], tuple[int, ...]]] = {}
         """By place in the job table: what it depends on, and what `wants_of` said."""
-        self._cells: dict[tuple[str, str, str | None], Cell] = {}
+        self._cells: dict[tuple[str, str, str | None, str], Cell] = {}
         self._parts: dict[str, list[tuple[Cell, int]]] = {}
         """What each active job adds, by its id."""
         settings = settings_of(view)
@@ -165,9 +175,9 @@ class InUse:
         }
         """Kind of credential -> the kinds of limits that any of them has."""
 
-    def cell(self, kind: str, whose: str, name: str | None) -> Cell:
-        """Return what is used of a kind of limit of one credential."""
-        key = kind, whose, name
+    def cell(self, kind: str, whose: str, name: str | None, user: str = "") -> Cell:
+        """Return what is used of a kind of limit of one credential, by one user if it is for each."""
+        key = kind, whose, name, user
         found = self._cells.get(key)
         if found is None:
             found = self._cells[key] = Cell()
@@ -180,7 +190,8 @@ class InUse:
         before, changed = self.before, self.changed
         for whose, name in (*names_of(job).items(), ("qos", qos_name(job, view))):
             for kind in self._counted[whose]:
-                cell, amount = self.cell(kind, whose, name), amount_of(job, kind)
+                each = job.user if kind.endswith(_PER_USER) else ""
+                cell, amount = self.cell(kind, whose, name, each), amount_of(job, kind)
                 before.setdefault(cell, cell.used)
                 cell.used += amount
                 changed[cell] = None

@@ -68,7 +68,8 @@ def _taken(job: Job, view: ClusterView) -> str | None:
         node = view.cluster.nodes[index]
         if used + wanted > node.cpus:
             names = ", ".join(other.id for other in others)
-            return f"{wanted} processors on {node.name} wanted, {max(0, node.cpus - used)} free: {names} runs there"
+            runs = "runs" if len(others) == 1 else "run"
+            return f"{wanted} processors on {node.name} wanted, {max(0, node.cpus - used)} free: {names} {runs} there"
     return None
 
 

@@ -37,7 +37,9 @@ _MOAB_ONLY = {
     "CHECKSUSPENDEDJOBPRIORITY": Parameter("boolean", "check_suspended_job_priority", False),
     "SUSPENDRESOURCES": Parameter("indexed names", "suspend_resources", False),
     "NODESETPLUS": Parameter("word", "node_set_plus", False),
+    "NODESETISOPTIONAL": Parameter("boolean", "node_set_optional", False),
     "JOBPRIOACCRUALPOLICY": Parameter("word", "priority_accrual"),
+    "JOBPRIOEXCEPTIONS": Parameter("names", "priority_exceptions", False),
 }
 PLAIN: Mapping[str, Parameter] = {
     **_MOAB_ONLY,
@@ -53,6 +55,11 @@ PLAIN: Mapping[str, Parameter] = {
     "JOBNODEMATCHPOLICY": Parameter("word", "node_match_policy"),
     "NODEACCESSPOLICY": Parameter("word", "node_access_policy"),
     "NODEALLOCATIONPOLICY": Parameter("word", "node_allocation_policy"),
+    "NODESETPOLICY": Parameter("word", "node_set_policy"),
+    "NODESETATTRIBUTE": Parameter("word", "node_set_attribute"),
+    "NODESETLIST": Parameter("names", "node_set_list"),
+    "NODESETPRIORITYTYPE": Parameter("word", "node_set_priority"),
+    "NODESETDELAY": Parameter("time", "node_set_delay"),
     "ENABLENEGJOBPRIORITY": Parameter("boolean", "enable_negative_priority"),
     "REJECTNEGPRIOJOBS": Parameter("boolean", "reject_negative_priority"),
     "DEFERTIME": Parameter("time", "defer_time"),
@@ -119,6 +126,8 @@ CREDENTIALS: Mapping[str, str] = {
 }
 """Parameters by credential, and the key of the settings."""
 
+_MOST = ("MAXJOB", "MAXPROC", "MAXNODE")
+_PER_USER = ("PERUSER", "[USER]")
 CREDENTIAL_ATTRIBUTES: Mapping[str, tuple[str, str]] = {
     "PRIORITY": ("number", "priority"),
     "QDEF": ("list", "qdef"),
@@ -130,6 +139,11 @@ CREDENTIAL_ATTRIBUTES: Mapping[str, tuple[str, str]] = {
     "MAXJOB": ("limit", "max_job"),
     "MAXPROC": ("limit", "max_proc"),
     "MAXNODE": ("limit", "max_node"),
+    **{
+        f"{kind}{per}": ("limit", f"{kind[:3]}_{kind[3:]}_per_user".lower())
+        for kind in _MOST
+        for per in _PER_USER
+    },
     "QTWEIGHT": ("number", "qt_weight"),
     "XFWEIGHT": ("number", "xf_weight"),
     "QTTARGET": ("time", "qt_target"),
@@ -149,7 +163,8 @@ WITHOUT_EFFECT = frozenset(
     (
         *("SERVERHOST", "SERVERPORT", "SERVERMODE", "SCHEDCFG", "LOGFILE", "LOGLEVEL", "LOGFILEMAXSIZE"),
         *("ADMINHOST", "MONITOREDJOBS", "STATDIR", "TOOLSDIR", "RESDEPTH", "RMPOLLTIMEOUT", "AMCFG"),
-        *("DEFERCOUNT", "RESERVATIONRETRYTIME"),
+        *("DEFERCOUNT", "RESERVATIONRETRYTIME", "RMTYPE", "RMHOST", "RMSERVER", "RMPORT", "ADMINHOSTS"),
+        *("ENABLEMULTIREQJOBS", "LOGFILEROLLDEPTH", "LOGDIR"),
     )
 )
 """Parameters that say nothing about who runs where; listed apart from those that may matter."""
@@ -162,6 +177,8 @@ QOS_FLAGS = (
 )
 FLAGS = tuple(dict.fromkeys((*JOB_FLAGS, *QOS_FLAGS, "SPVIOLATION", "FSVIOLATION", "IGNMAXJOB", "IGNALL")))
 """Flags that are known; ``IGN*`` are many."""
+OTHER_FLAGS = ("DEADLINE", "ENABLEUSERRSV", "PREEMPTCONFIG", "PROVISION", "TRIGGER", "VIRTUAL")
+"""Flags of a QoS that say nothing about who makes way."""
 METHODS = ("SUSPEND", "CHECKPOINT", "REQUEUE", "CANCEL")
 """From the least to the most disruptive."""
 WORDS: Mapping[str, tuple[str, ...]] = {
@@ -171,11 +188,12 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "BFPRIORITYPOLICY": ("NONE", "RANDOM", "DURATION", "HWDURATION"),
     "WCVIOLATIONACTION": ("CANCEL", "PREEMPT"),
     "JOBNODEMATCHPOLICY": ("EXACTNODE", "EXACTPROC"),
+    "NODESETPOLICY": ("ONEOF", "FIRSTOF", "ANYOF"),
     "NODEACCESSPOLICY": ("SHARED", "SINGLEJOB", "SINGLETASK", "SINGLEUSER"),
     "FSPOLICY": (
         *("NONE", "DEDICATEDPS", "DEDICATEDPES", "UTILIZEDPS"),
         *("DEDICATEDPS%", "DEDICATEDPES%", "UTILIZEDPS%"),
     ),
-    "JOBPRIOACCRUALPOLICY": ("ALWAYS", "FULLPOLICY", "QUEUEPOLICY"),
+    "JOBPRIOACCRUALPOLICY": ("ALWAYS", "FULLPOLICY", "QUEUEPOLICY", "ACCRUE", "RESET"),
 }
 """What a policy may be, spelled as it has to be; not listed: anything."""

@@ -59,6 +59,8 @@ def queued(job: Job, view: ClusterView, now: Seconds) -> Seconds:
 
 def _begins_with_submission(settings: Settings) -> bool:
     """Whether queue time counts from the submission, not from the begin time."""
+    if settings.priority_accrual == "ACCRUE":
+        return "ALL" in settings.priority_exceptions
     return (settings.priority_accrual or ("ALWAYS" if settings.use_system_queue_time else "")) == "ALWAYS"
 
 

@@ -60,6 +60,10 @@ class Credential:
     max_proc: tuple[int, ...] = ()
     max_node: tuple[int, ...] = ()
     """Soft limit on what is active, and hard limit; one number is both."""
+    max_job_per_user: tuple[int, ...] = ()
+    max_proc_per_user: tuple[int, ...] = ()
+    max_node_per_user: tuple[int, ...] = ()
+    """The same for each user alone (MAXJOB[USER], and Maui's MAXJOBPERUSER)."""
     qt_weight: float = 0
     xf_weight: float = 0
     qt_target: float = 0
@@ -250,10 +254,24 @@ class Settings:
     node_access_policy: str = "SHARED"
     node_allocation_policy: str = "LASTAVAILABLE"
     node_set_plus: str = ""
+    node_set_policy: str = ""
+    """NODESETPOLICY: ONEOF, FIRSTOF or ANYOF; empty: jobs are kept to no set of nodes."""
+    node_set_attribute: str = "FEATURE"
+    """NODESETATTRIBUTE; sets by anything but features are not made."""
+    node_set_list: tuple[str, ...] = ()
+    """NODESETLIST: the features; none: each that a node has."""
+    node_set_priority: str = ""
+    """NODESETPRIORITYTYPE: BESTFIT takes the smallest set first, WORSTFIT the largest; else as they are listed."""
+    node_set_delay: float = attrs.field(default=0.0, validator=_TIME)
+    """NODESETDELAY: how long a job waits for a set before any nodes will do; in Maui for good unless it is 0."""
+    node_set_optional: bool = True
+    """NODESETISOPTIONAL; False: no job starts outside a set."""
     enable_negative_priority: bool = False
     reject_negative_priority: bool = False
     priority_accrual: str = ""
     """JOBPRIOACCRUALPOLICY; empty: QUEUEPOLICY."""
+    priority_exceptions: tuple[str, ...] = ()
+    """JOBPRIOEXCEPTIONS: with ACCRUE, what does not stop queue time; ALL: nothing stops it, as under ALWAYS."""
     use_system_queue_time: bool = False
     """USESYSTEMQUEUETIME: queue time counts from submission, where JOBPRIOACCRUALPOLICY does not say."""
     defer_time: float = attrs.field(default=3600.0, validator=_TIME)

@@ -280,7 +280,7 @@ class Streams:
             strict = not self._settings.backfills
             limits = tuple(
                 (
-                    self._use.cell(limit.kind, *limit.group),
+                    self._use.cell(limit.kind, *limit.group, limit.user),
                     amount_of(job, limit.kind),
                     limit.soft,
                     sys.maxsize if deferred else min(limit.soft, limit.hard) if strict else limit.hard,

@@ -11,6 +11,7 @@ from makeway.foreign import HOW, Common, Term, Translated, Translator, Way, has_
 from makeway.model import Cluster
 from makeway.settings import structure
 from makeway_moab_qos.actions import by_flags
+from makeway_moab_qos.credentials import may_use
 from makeway_moab_qos.reader import PLUGIN as NAME
 from makeway_moab_qos.settings import Settings, path
 
@@ -140,6 +141,8 @@ def ways(config: Config, cluster: Cluster) -> list[Way]:
         for other, more in (flags or {"": set[str]()}).items():
             both = own | more
             if "PREEMPTEE" not in both or "PREEMPTOR" in more or not by:
+                continue
+            if name and other and not may_use(other, name, settings):
                 continue
             way = by_flags(frozenset(both), settings)
             words = [f"class {name}" if name else "", f"QoS {other}" if other else ""]

@@ -279,7 +279,7 @@ def _search(walk: Walk, settings: Settings) -> Choice | Blocked | None:
         return answer
     chosen, placement = answer
     if not settings.maui:
-        if settings.choices.minimise:
+        if settings.choices.minimise or settings.node_set_policy:  # some lie outside of the set that is freed
             chosen = walk.minimised(chosen)
             placement = walk.place_without(chosen) or placement
         cap = _too_many(chosen, walk.view, settings)

@@ -19,9 +19,9 @@ STATES = {
 }
 
 REASONS = {
-    "None": "not considered yet",
+    "None": "the next iteration is to come (RMPOLLINTERVAL)",
     "Resources": "too few resources are available",
-    "Priority": "the next iteration is to come, or jobs of higher priority go first",
+    "Priority": "jobs of higher priority go first",
     "BeginTime": "its start date has not come",
     "Dependency": "its dependency is not met",
     "JobHeldUser": "a user holds it",

@@ -272,6 +272,11 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.3",
     ),
+    "waits_behind_others_at_once": Rule(
+        "a job that comes while others are eligible waits for Priority from then on, before anybody has looked at it",
+        "1",
+        section="slurm-gang-and-select 5.3",
+    ),
     "resources_wake_no_backfill": Rule(
         "a look of the main scheduler at jobs whose begin time or requeue delay is over wakes backfill only if one "
         "starts or a reason changes other than to Resources",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+
+import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
@@ -101,13 +104,45 @@ class TaskAttempt:
         request = self._request
         taken, tasks = self._take()
         if tasks < request.tasks or not self._enough_nodes(taken):
-            return self._blocked(taken, tasks)
+            blocked = self._blocked(taken, tasks)
+            return self._until_any(blocked) if self._in_a_set() else blocked
         return Placement(allocation=self._allocation(taken), why=self._why())
+
+    def _until_any(self, blocked: Blocked) -> Blocked:
+        """Say that one set of nodes is to have room, and when any nodes will do."""
+        until = self._selector.set_until(self.job)
+        policy = self._selector.settings.node_set_policy
+        return attrs.evolve(
+            blocked,
+            detail=f"{blocked.detail} in one set of nodes (NODESETPOLICY {policy})",
+            ask_again_at=until if until < math.inf else None,
+        )
 
     def _why(self) -> str:
         return "nodes of candidates" if self._removed else "idle processors"
 
     def _take(self) -> tuple[_Taken, int]:
+        """Fill one set of nodes after the other until all tasks sit in one; any nodes, where sets are optional."""
+        if not self._selector.sets:
+            return self._fill()
+        nodes = self._static
+        most: tuple[_Taken, int] = [], 0
+        try:
+            for each in self._selector.sets_in_turn():
+                self._static = nodes & each
+                found = self._fill()
+                if found[1] >= self._request.tasks and self._enough_nodes(found[0]):
+                    return found
+                most = max(most, found, key=lambda pair: pair[1])
+        finally:
+            self._static = nodes
+        return most if self._in_a_set() else self._fill()
+
+    def _in_a_set(self) -> bool:
+        """Whether the job may start in a set of nodes only."""
+        return bool(self._selector.sets) and self._view.now < self._selector.set_until(self.job)
+
+    def _fill(self) -> tuple[_Taken, int]:
         """Fill nodes in order until all tasks sit."""
         request = self._request
         room = self._room()
@@ -234,8 +269,18 @@ class TaskAttempt:
             resource="processors" if plain and not self._removed else "tasks",
             wanted=request.tasks,
             available=tasks,
-            detail=f"{request.tasks} tasks of {request.per_task} processors wanted, room for {tasks}",
+            detail=f"{request.tasks} tasks of {request.per_task} processors wanted, room for {tasks}{self._kept()}",
         )
+
+    def _kept(self) -> str:
+        """Say whose reservations are all that is in the way; empty: they are not."""
+        kept, self._promises = self._promises, None
+        try:
+            if kept is None or self._removed or self._take()[1] < self._request.tasks:
+                return ""
+        finally:
+            self._promises = kept
+        return f"; the rest is reserved for {', '.join(kept.jobs)}"
 
     def _only_memory(self) -> bool:
         """Whether there would be room if memory did not count."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +20,10 @@ from makeway.model import (
     ClusterView,
     Job,
     JobState,
+    Seconds,
 )
 from makeway_moab_qos.credentials import qos_of, settings_of
+from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.tasks.books import Books
 from makeway_moab_qos.tasks.request import Request, request_of
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
@@ -49,6 +54,8 @@ class TaskNodes:
         self._requests: dict[str, Request] = self._memo.setdefault("requests", {})
         self._possible: dict[tuple[str, str], Blocked | None] = self._memo.setdefault("possible", {})
         self.most_threads = max(self.books.threads, default=1)
+        self.sets = _node_sets(settings, view.cluster)
+        """Nodes that jobs are to be placed in, one set for each job; none: jobs may lie anywhere."""
         self.counts_alone = self.most_threads == 1 and not self._one_user
         """Whether room is a matter of counting free cores: of one thread each, whoever is beside."""
 
@@ -195,6 +202,22 @@ class TaskNodes:
         order = self._order
         return sorted(bitmap.indices(nodes), key=lambda index: order[index])
 
+    def sets_in_turn(self) -> Sequence[NodeBits]:
+        """Return the sets of nodes in the order in which a job tries them (NODESETPRIORITYTYPE)."""
+        fit = self.settings.node_set_priority
+        if self.settings.node_set_policy != "ONEOF" or fit not in ("BESTFIT", "WORSTFIT"):
+            return self.sets
+        sign = 1 if fit == "BESTFIT" else -1
+        return sorted(self.sets, key=lambda nodes: sign * self.books.room(nodes, 1, None))
+
+    def set_until(self, job: Job) -> Seconds:
+        """Return until when a job starts in a set of nodes only (moab 7.6)."""
+        settings = self.settings
+        if not settings.node_set_optional or (settings.maui and settings.node_set_delay):
+            return math.inf
+        since = job.submit_at if job.eligible_since is None else job.eligible_since
+        return since + settings.node_set_delay
+
     def holders(self, index: int, view: ClusterView) -> list[tuple[Job, int]]:
         """Return the active jobs on a node, each with its cores there."""
         found = []
@@ -205,6 +228,17 @@ class TaskNodes:
                 cores = held.cores[at].bit_count() if held.cores is not None else self.books.cores[index]
                 found.append((job, cores))
         return found
+
+
+def _node_sets(settings: Settings, cluster: Cluster) -> tuple[NodeBits, ...]:
+    """Return the nodes of each feature of NODESETLIST; of ANYOF those of all together."""
+    if not settings.node_set_policy or settings.node_set_attribute != "FEATURE":
+        return ()
+    names = settings.node_set_list or sorted({each for node in cluster.nodes for each in node.features})
+    sets = [bitmap.of([node.index for node in cluster.nodes if name in node.features]) for name in names]
+    if settings.node_set_policy == "ANYOF":
+        sets = [functools.reduce(operator.or_, sets, 0)]
+    return tuple(nodes for nodes in sets if nodes)
 
 
 def _allocation_order(policy: str, cluster: Cluster) -> list[float] | str | None:

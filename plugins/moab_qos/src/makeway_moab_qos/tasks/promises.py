@@ -57,6 +57,11 @@ class Kept:
         """Nodes of which something is promised; of any other nothing is kept."""
         return dict.fromkeys(index for each in self._promises for index in each.cores)
 
+    @property
+    def jobs(self) -> list[str]:
+        """Return the jobs to which something is promised."""
+        return [each.job for each in self._promises]
+
     def left(self, index: int, gone: Collection[str]) -> int:
         """Return how many cores of a node the job may use, jobs of the ids `gone`, which are on it, apart."""
         if gone:
