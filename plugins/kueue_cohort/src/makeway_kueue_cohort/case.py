@@ -88,7 +88,7 @@ def _queue(data: Data) -> Queue:
         groups=_groups(data["quotas"]),
         preemption=Preemption(
             within_queue=Within(policies.get("within_queue", "Never")),
-            # The API server fills an empty one with Never; Kueue itself takes what is neither Never nor Any for the third.
+            # The API server fills an empty one with Never; Kueue itself tells Never and Any from all else.
             reclaim=Within(policies.get("reclaim", "Never") or "LowerPriority"),
             borrow=borrow.get("policy", "Never") == "LowerPriority",
             max_priority=borrow.get("max_priority"),
