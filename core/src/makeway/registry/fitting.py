@@ -181,7 +181,12 @@ def dialects(name: str, plugin: Any) -> list[Dialect]:
 
     :raises PluginError: it does not fit the contract, fails, or hands over something else.
     """
-    item = finding.offers(name)
+    return _dialects(name, plugin, finding.offers(name))
+
+
+@functools.cache
+def _dialects(name: str, plugin: Any, item: Installed | None) -> list[Dialect]:
+    """Ask once: each command looks for readers of several kinds."""
     manager = manager_of([(name, plugin, item)])
     who = f"{who_is(name, item)}, hook makeway_dialect"
     try:
