@@ -19,4 +19,5 @@ python -m pip install --quiet --upgrade "pip>=25.1"  # the first that knows --gr
 python -m pip install --quiet --group dev $projects
 # Tests start hundreds of children: without bytecode each would compile everything anew.
 unset PYTHONDONTWRITEBYTECODE
-python -m pytest -n 2 --dist loadfile "$@"
+# One more than there are cores: many tests wait for processes, browsers and daemons.
+python -m pytest -n "$(($(nproc) + 1))" --dist loadfile "$@"
