@@ -355,7 +355,9 @@ def _broken_off(config: Path, tmp_path: Path, number: signal.Signals) -> tuple[i
         time.sleep(0.01)
     process.send_signal(number)
     out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
+    # On a busy machine it says meanwhile how far it is.
+    said = [line for line in err.splitlines(keepends=True) if not line.startswith("replaying: at ")]
+    return process.returncode, out, "".join(said)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

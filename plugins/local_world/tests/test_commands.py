@@ -28,7 +28,7 @@ def test_an_urgent_job_stops_a_normal_one_and_lets_it_go_on(up: Site) -> None:
     shown = up.until(lambda: up.jobs()[victim] if up.state_of(victim) == "SUSPENDED" else None)
     assert shown["displaced"]["by"] == urgent
     assert f"here (suspended for {urgent})" in up.ok("queue")
-    assert up.state_of(urgent) == "RUNNING"
+    up.until(lambda: up.state_of(urgent) == "RUNNING")
     (up.directory / "go").touch()
     (up.directory / "end").touch()
     assert up.run("wait", urgent, victim).exit_code == 0
@@ -90,7 +90,7 @@ def test_down_leaves_no_socket_and_the_next_daemon_goes_on(site: Site) -> None:
     assert daemon.wait(60) == 0
     assert not (site.state / "socket").exists()
     site.up()
-    assert site.jobs()[held]["reason"] == "JobHeldUser"
+    site.until(lambda: site.jobs()[held]["reason"] == "JobHeldUser")
     site.ok("release", held)
     assert site.run("wait", held).exit_code == 0
 
@@ -100,7 +100,7 @@ def test_conditions_on_others(up: Site) -> None:
     good = up.submit("--hold", "--", "true")
     after = up.submit("-d", f"afterok:{good}", "--", "true")
     never = up.submit("-d", f"afternotok:{good}", "--", "true")
-    assert up.jobs()[after]["reason"] == "Dependency"
+    up.until(lambda: up.jobs()[after]["reason"] == "Dependency")
     assert up.run("release", after).exit_code == 1
     up.ok("release", good)
     assert up.run("wait", after).exit_code == 0
@@ -154,11 +154,11 @@ def test_people_hold_top_and_signal(up: Site) -> None:
     blocker = up.submit("-n", "2", "--", "sleep", "600")
     up.until(lambda: up.state_of(blocker) == "RUNNING")
     first, second = (up.submit("-n", "2", "--", "true") for _ in range(2))
-    assert up.jobs()[first]["priority"] > up.jobs()[second]["priority"]
+    up.until(lambda: up.jobs()[first]["priority"] > up.jobs()[second]["priority"])
     up.ok("top", second)
-    assert up.jobs()[second]["priority"] > up.jobs()[first]["priority"]
+    up.until(lambda: up.jobs()[second]["priority"] > up.jobs()[first]["priority"])
     up.ok("hold", first)
-    assert up.jobs()[first]["held"]
+    up.until(lambda: up.jobs()[first]["held"])
     up.ok("suspend", blocker)
     assert "suspended by a person" in up.ok("queue")
     up.ok("resume", blocker)
@@ -321,7 +321,7 @@ def test_a_limit_is_changed_while_the_job_runs_and_after_a_crash(site: Site) -> 
     daemon.send_signal(signal.SIGKILL)
     daemon.wait()
     site.up()
-    assert site.jobs()[job]["time_limit"] == 1800
+    site.until(lambda: site.jobs()[job]["time_limit"] == 1800)
     site.ok("update", job, "time=0:01")
     site.until(lambda: not site.jobs())
     assert " TIMEOUT " in site.ok("history")

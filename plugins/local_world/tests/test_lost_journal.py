@@ -104,7 +104,7 @@ def test_the_first_daemon_of_a_machine_left_no_copy(site: Site) -> None:
     lose(site.state, "empty")
     assert site.up(wait=False).wait(60) == 1
     site.up("--recover")
-    assert site.state_of(runs) == "RUNNING"
+    site.until(lambda: site.state_of(runs) == "RUNNING")
     both = {f"{array}_0": ("COMPLETED", 0), f"{array}_1": ("FAILED", 1)}
     site.until(lambda: ends(site) == both)
     (site.directory / "go").touch()

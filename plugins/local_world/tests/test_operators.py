@@ -93,13 +93,14 @@ def test_a_refusal_is_told_once(up: Site) -> None:
 
 def test_a_cancel_of_a_job_on_its_way_back_to_the_queue_ends_it(site: Site) -> None:
     """By its id, by all, and by `down --kill`; over a crash of the daemon, too."""
-    site.config.write_text(TIERS.replace("kill_wait = 1.0", "kill_wait = 6.0"))
-    stubborn = ["sh", "-c", "trap : TERM; i=0; while [ $i -lt 300 ]; do sleep 0.2; i=$((i+1)); done"]
+    site.config.write_text(TIERS.replace("kill_wait = 1.0", "kill_wait = 30.0"))
+    stubborn = ["sh", "-c", "trap : TERM; touch deaf; while [ ! -e go ]; do sleep 0.2; done"]
+    deaf = site.directory / "deaf"
 
     def leaving() -> str:
         victim: str = site.submit("-p", "rq", "-n", "4", "--", *stubborn)
-        site.until(lambda: site.state_of(victim) == "RUNNING")
-        time.sleep(0.3)  # until its trap is set
+        site.until(deaf.exists)
+        deaf.unlink()
         site.submit("-p", "urgent", "-n", "4", "--", "true")
         site.until(lambda: site.state_of(victim) == "COMPLETING")
         return victim
@@ -111,9 +112,11 @@ def test_a_cancel_of_a_job_on_its_way_back_to_the_queue_ends_it(site: Site) -> N
     daemon.send_signal(signal.SIGKILL)
     daemon.wait()
     site.up()
+    (site.directory / "go").touch()
     site.until(lambda: not site.jobs(), "an end")
     (row,) = [each for each in site.ended() if each["id"] == victim]
     assert (row["state"], row["requeues"]) == ("CANCELLED", 0)
+    (site.directory / "go").unlink()
     leaving()
     site.ok("down", "--kill")
 
@@ -173,11 +176,11 @@ def test_the_id_of_an_array_names_all_its_tasks(up: Site) -> None:
     assert "name one of its tasks" in up.run("logs", "-f", array).stderr
     for verb, state in (("suspend", "SUSPENDED"), ("resume", "RUNNING")):
         up.ok(verb, array)
-        assert {each["state"] for each in up.jobs().values()} == {state}
+        up.until(lambda state=state: {each["state"] for each in up.jobs().values()} == {state})
     assert up.run("submit", "-n", "999", "--", "true").exit_code == 1
     up.ok("cancel", array)
     assert up.run("wait", array).exit_code != 0
-    assert {row["state"] for row in up.ended()} == {"CANCELLED"}
+    up.until(lambda: {row["state"] for row in up.ended()} == {"CANCELLED"})
 
 
 def test_users_ask_for_the_daemon_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
