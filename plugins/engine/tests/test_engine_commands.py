@@ -220,7 +220,9 @@ def test_a_suspended_job_that_is_requeued_is_held() -> None:
             "the job is unknown or has ended; Slurm would run an ended one again, which is not modelled",
             id="a finished job to be run again",
         ),
-        pytest.param("10 start b", "there is no room: Resources: 1 node wanted, 0 usable", id="start without room"),
+        pytest.param(
+            "10 start b", "there is no room: Resources: 1 node wanted, 0 usable", id="start without room"
+        ),
         pytest.param("10 start a", "the job is running, not pending", id="start a running job"),
     ],
 )

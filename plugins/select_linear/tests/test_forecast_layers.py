@@ -53,7 +53,7 @@ def start(run: Engine, job: Job, removable: list[Job]) -> Found:
 
 
 def test_a_node_is_free_when_both_have_gone() -> None:
-    """On n1 a job that ends at 100 lies over one that is stopped, which counts to its deadline at 300; n2 ends at 200."""
+    """On n1 a job that ends at 100 lies over a stopped one, which counts to its deadline at 300; n2 ends at 200."""
     run = engine(2)
     below, beside = submit(run, "below", 1, 300.0, "low"), submit(run, "beside", 1, 200.0, "low")
     assert submit(run, "over", 1, 100.0, "high", required_nodes=("n1",)) is not None
