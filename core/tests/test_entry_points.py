@@ -6,11 +6,15 @@ import gc
 from importlib import metadata
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway import collector
 from makeway.entry_points import one_look, points
+from makeway.foreign import Dialect
+from makeway.hookspecs import hookimpl
 from makeway.registry import finding
+from makeway.registry.fitting import dialects
 
 
 @pytest.mark.looks_anew
@@ -51,3 +55,21 @@ def test_a_plugin_that_lacks_only_its_kind_is_the_nearest() -> None:
     installed = ["nearly_done", "preempt/none", "preempt/qos"]
     assert finding._nearest("preempt/nearly_done", installed) == "; did you mean 'nearly_done'?"
     assert finding._nearest("preempt/qso", installed) == "; did you mean 'preempt/qos'?"
+
+
+@attrs.define
+class Unhashable:
+    """A plugin that compares by its values."""
+
+    @hookimpl
+    def makeway_dialect(self) -> Dialect:
+        """Read nothing."""
+        return Dialect()
+
+
+def test_a_plugin_that_cannot_be_hashed_is_asked() -> None:
+    """Another one of the same values is another plugin."""
+    one, other = Unhashable(), Unhashable()
+    (first,), (again,), (second,) = (dialects("x/y", each) for each in (one, one, other))
+    assert first is again
+    assert first is not second

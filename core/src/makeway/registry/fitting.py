@@ -181,13 +181,20 @@ def dialects(name: str, plugin: Any) -> list[Dialect]:
 
     :raises PluginError: it does not fit the contract, fails, or hands over something else.
     """
-    return _dialects(name, plugin, finding.offers(name))
+    return list(_dialects(name, _Itself(plugin), finding.offers(name)))
+
+
+@attrs.frozen
+class _Itself:
+    """A plugin as a key; it may be an object that cannot be hashed."""
+
+    plugin: Any = attrs.field(eq=id)
 
 
 @functools.cache
-def _dialects(name: str, plugin: Any, item: Installed | None) -> list[Dialect]:
+def _dialects(name: str, of: _Itself, item: Installed | None) -> list[Dialect]:
     """Ask once: each command looks for readers of several kinds."""
-    manager = manager_of([(name, plugin, item)])
+    manager = manager_of([(name, of.plugin, item)])
     who = f"{who_is(name, item)}, hook makeway_dialect"
     try:
         found = manager.hook.makeway_dialect()
