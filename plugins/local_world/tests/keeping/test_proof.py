@@ -50,7 +50,7 @@ def check(found: dict[str, Any], kills: int) -> None:
 @pytest.mark.parametrize(("user", "kills"), [("", 40), ("nobody", 20)])
 def test_kills(user: str, kills: int) -> None:
     """At random instants, and at each point between transaction and deed."""
-    check(prove(kills, 1, user, 500.0), kills)
+    check(prove(kills, 1, user, 1500.0), kills)
 
 
 @pytest.mark.nightly
