@@ -18,6 +18,9 @@ import attrs
 import pytest
 from packaging.requirements import Requirement
 
+from makeway.errors import ConfigError
+from makeway_app.cli.inputs import load_config
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
@@ -222,6 +225,39 @@ def test_extras() -> None:
     assert APP.ours("all") == {*HOUSE, *(plugin.name for plugin in PLUGINS)}
     assert APP.ours("testing") == {*HOUSE, KIT.name, "makeway-backfill", "makeway-live"}
     assert APP.ours("author") == {*HOUSE, KIT.name, "makeway-backfill", "makeway-live"}
+
+
+SITES = {"kueue": "kueue.yaml", "lsf": "lsb.queues", "moab": "moab.cfg", "slurm": "slurm.conf"}
+"""Extra -> the file of a site that it is for."""
+
+
+@pytest.mark.parametrize("extra", SITES)
+def test_an_extra_brings_what_its_sites_name(extra: str) -> None:
+    """Whatever plugins and scheduler the sites of tests and examples amount to, explain, and pages."""
+    found = _names(*APP.ours(extra))
+    files = [each for top in ("examples", "tests/sites") for each in (ROOT / top).rglob(SITES[extra])]
+    assert len(files) > 5
+    read = 0
+    for file in files:
+        nodes = [each for each in file.parent.glob("*.toml") if each.read_text().startswith("[[node]]")]
+        try:
+            config = load_config(file, nodes=nodes[0] if nodes else None).config
+        except ConfigError:  # a site that shows what is refused
+            continue
+        read += 1
+        policy = config.policy
+        named = {policy.select, policy.preempt, policy.priority, policy.search, *policy.plugins} - {None, ""}
+        strange = {name for name in named if name not in found}
+        assert not strange, (file, strange)
+    assert read > 3
+    assert {"makeway-backfill", "makeway-explain", "makeway-logs", "makeway-report"} <= APP.ours(extra)
+
+
+@pytest.mark.parametrize(
+    ("extra", "world"), [("live", "makeway-slurm-world"), ("local", "makeway-local-world")]
+)
+def test_an_extra_for_a_world_brings_the_policies_of_slurm(extra: str, world: str) -> None:
+    assert APP.ours(extra) >= APP.ours("slurm") | {world}
 
 
 BELOW = {
