@@ -16,8 +16,8 @@ def only_room_counts(settings: Settings) -> bool:
     """Whether nobody holds a reservation at a site, and only who is marked displaces others."""
     rights = settings.fs_violation_preemption or settings.sp_violation_preemption
     reserves = settings.depths or settings.reservation_policy == "HIGHEST" or settings.standing
-    reserves = reserves or settings.node_set_policy
-    return not (settings.maui or settings.optimistic or rights or reserves) and settings.backfills
+    wants = settings.maui or settings.optimistic or settings.node_set_policy
+    return not (wants or rights or reserves) and settings.backfills
 
 
 def never_displaces(job: Job, view: ClusterView) -> bool:
