@@ -74,7 +74,7 @@ class Question:
     never: dict[str, str] = attrs.field(factory=dict)
     """Job that can never run here -> why; Slurm keeps it pending."""
     says: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Job -> what `explain` has to say of it, beside its reasons, its starts and who displaced it."""
+    """Job -> what `explain` has to say of it, beside its reasons, its starts and which job displaced it."""
     check: tuple[str, ...] = ()
     """What `check` has to say."""
 
@@ -825,7 +825,7 @@ def test_what_people_ask(tmp_path: Path, question: Question) -> None:
 
 @every_question
 def test_explain_answers_too(tmp_path: Path, question: Question) -> None:
-    """Why a job waits, from when on it runs, and who displaced it, as the replay has it; and what else there is."""
+    """Why a job waits, from when on it runs, and which displaced it, as the replay has it; and what else there is."""
     files, options = asked(tmp_path, question)
     options += ["--set", "scheduler.clockwork=ideal"]
     for name, why in question.never.items():
@@ -844,7 +844,7 @@ def test_explain_answers_too(tmp_path: Path, question: Question) -> None:
                 f"{start:,}" for start in question.starts[name]
             ]
         if question.victims is not None:
-            displaced = "who displaced it: nobody" not in done.stdout
+            displaced = "which displaced it: none" not in done.stdout
             assert displaced is (name in question.victims)
 
 

@@ -36,6 +36,8 @@ class Finding:
     """The reason, in one sentence."""
     section: str = ""
     """Rule that says so, by its page in docs/rules and its number, as ``slurm-preemption 6.2``; not shown."""
+    foreign: str = ""
+    """The reason in the words of a foreign file; empty: the same."""
     always: bool = attrs.field(default=False, eq=False)
     """Whether every replay says so too, since it does not do what the configuration states."""
 
@@ -45,8 +47,9 @@ class Finding:
         return cls(level=level, where=problem.where, message=problem.message, section=section)
 
     def at(self, places: Mapping[str, str]) -> Finding:
-        """Return it with the line of a foreign file in place of the path, where that is known."""
-        return attrs.evolve(self, where=place_of(self.where, places))
+        """Return it with the line of a foreign file in place of the path, and in its words, where that is known."""
+        where = place_of(self.where, places)
+        return attrs.evolve(self, where=where, message=(where != self.where and self.foreign) or self.message)
 
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""

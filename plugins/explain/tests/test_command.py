@@ -25,9 +25,9 @@ def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
         "    could displace, in this order: 1 (requeue)\n"
         "    takes (two passes of select/linear): 1 (requeue)\n"
         "  10 s: starts on n1 in partition high: idle nodes",
-        "whom it displaced\n"
+        "which it displaced\n"
         "  10 s: job 1 (partition low) by requeue, mode of partition low [preempt/partition_prio]",
-        "who displaced it: nobody\n",
+        "which displaced it: none\n",
     ]
 
 
@@ -44,9 +44,9 @@ def test_explain_the_victim(run: Run, config: Path, workload: Path) -> None:
     assert where.splitlines()[1] == "  0 s to 10 s: RUNNING on n[1-2]"
     assert why.splitlines()[1:] == ["  10 s to 38 s: Resources"]
     assert "attempts): waits in partition low, Resources: 2 nodes wanted" in decided
-    assert displaced == "whom it displaced: nobody"
+    assert displaced == "which it displaced: none"
     assert by == (
-        "who displaced it\n"
+        "which displaced it\n"
         "  10 s: job 2 (partition high) by requeue, mode of partition low "
         "[preempt/partition_prio]\n"
     )

@@ -198,7 +198,7 @@ def test_explain_tells_slots_of_suspended_jobs_from_victims(lsf: Lsf, tmp_path: 
         assert "may queue low preempt others? no" in text or text is starts
         assert "could displace" not in text
         assert "takes" not in text
-        assert "whom it displaced: nobody" in text
+        assert "which it displaced: none" in text
     assert "could displace, in this order: M (suspend)" in told("T")
 
 

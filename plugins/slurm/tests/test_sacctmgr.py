@@ -487,8 +487,8 @@ def test_jobs_without_qos_preempt_by_their_users_default(
     done = run(command, toml, *files, *options, "--set", "qos.low.grace_time=0")
     assert (without.status, done.status) == (0, 0)
     if command == "explain":
-        assert "whom it displaced: nobody" in without.out
-        assert "job 1 " in done.out.partition("whom it displaced")[2]
+        assert "which it displaced: none" in without.out
+        assert "job 1 " in done.out.partition("which it displaced")[2]
     else:
         assert re.search(r"^preemptions +0$", without.out, re.MULTILINE)
         assert re.search(r"^preemptions +1$", done.out, re.MULTILINE)

@@ -364,7 +364,7 @@ def test_explain_says_why_victims_could_not_make_way(tmp_path: Path) -> None:
     )
     done = makeway(tmp_path, "explain", "site.toml", "--job", "E1")
     why = "C refused: there is no checkpoint_abort script; R refused: Rerunable = n; preempt_order CR"
-    said = done.stdout.partition("whom it told to make way in vain\n")[2].splitlines()[:2]
+    said = done.stdout.partition("which it told to make way in vain\n")[2].splitlines()[:2]
     assert said == [f"  5 s: job {victim} (queue workq): {why}" for victim in ("J2", "J1")]
 
 

@@ -255,11 +255,16 @@ def _figures(columns: Sequence[Column]) -> RenderableType:
     return shown
 
 
+def slowdown(value: float) -> str:
+    """Return a mean bounded slowdown as tables show it; of no job that ran there is none, since it is 1 at least."""
+    return f"{value:,.2f}" if value else "-"
+
+
 def _figures_of(figures: Mapping[str, Any], *, again: bool = False) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{figures['jobs']:,}"
     for name in ("mean_wait", "median_wait", "max_wait"):
         yield name.replace("_", " "), clock(figures[name])
-    yield "mean bounded slowdown", f"{figures['mean_bounded_slowdown']:,.2f}"
+    yield "mean bounded slowdown", slowdown(figures["mean_bounded_slowdown"])
     yield "utilisation", f"{figures['utilisation']:.1%}"
     yield "goodput", f"{figures['goodput']:.1%}"
     yield "makespan", clock(figures["makespan"])

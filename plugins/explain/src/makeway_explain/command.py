@@ -1,4 +1,4 @@
-"""``makeway explain``: tell why one job waited, whom it displaced, or who displaced it."""
+"""``makeway explain``: tell why one job waited, which jobs it displaced, or which displaced it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell one job's life: where it ran, why it waited, whom it displaced, who displaced it, and why.
+"""Tell one job's life: where it ran, why it waited, which jobs it displaced, which displaced it, and why.
 
 What repeats is told once, with from, to and how often: attempts that came to the same, turns of a gang, pairs that
 come again and again. Numbers that change from one attempt to the next are those of the last.
@@ -212,12 +212,12 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
     if overtook:
         yield _paragraph("which later jobs started before it", overtook, "none")
     taken = [each for each in recorder.preemptions if each.preemptor == job_id]
-    yield _paragraph("whom it displaced", _lines(_victim(run, each) for each in taken), "nobody")
+    yield _paragraph("which it displaced", _lines(_victim(run, each) for each in taken), "none")
     unable = [(at, victim, why) for at, preemptor, victim, why in recorder.failures if preemptor == job_id]
     if unable:
-        yield _paragraph("whom it told to make way in vain", _unable(run, unable), "nobody")
+        yield _paragraph("which it told to make way in vain", _unable(run, unable), "none")
     lost = [each for each in recorder.preemptions if each.victim == job_id]
-    yield _paragraph("who displaced it", _lines(_preemptor(run, each) for each in lost), "nobody")
+    yield _paragraph("which displaced it", _lines(_preemptor(run, each) for each in lost), "none")
 
 
 def _paragraph(title: str, lines: Iterable[str], otherwise: str) -> str:

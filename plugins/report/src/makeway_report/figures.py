@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from makeway_app.report import MEASURES, clock
+from makeway_app.report import MEASURES, clock, slowdown
 
 Show = Callable[[float], str]
 
@@ -36,6 +36,10 @@ class Cell:
     """Signed difference to the first run; empty: there is none."""
 
 
+_NONE = "-"
+"""Shown where there is no such figure."""
+
+
 def _hours(seconds: float) -> str:
     return f"{seconds / 3600:,.1f}"
 
@@ -44,7 +48,7 @@ FIGURES = (
     Figure("mean wait", "mean_wait", clock),
     Figure("median wait", "median_wait", clock),
     Figure("max wait", "max_wait", clock),
-    Figure("mean bounded slowdown", "mean_bounded_slowdown", lambda x: f"{x:,.2f}"),
+    Figure("mean bounded slowdown", "mean_bounded_slowdown", slowdown),
     Figure("utilisation", "utilisation", lambda x: f"{x:.1%}"),
     Figure("goodput", "goodput", lambda x: f"{x:.1%}", always=False),
     Figure("makespan", "makespan", clock),
@@ -83,6 +87,8 @@ def _cell(figure: Figure, metrics: Mapping[str, Any], first: Mapping[str, Any] |
     value = metrics[figure.key]
     shown = figure.show(value)
     if first is None or (not figure.always and figure.key not in first):
+        return Cell(shown)
+    if shown == _NONE or figure.show(first[figure.key]) == _NONE:
         return Cell(shown)
     change = value - first[figure.key]
     size = figure.show(abs(change))

@@ -18,6 +18,7 @@ import attrs
 
 from makeway.features import Alternatives
 from makeway.model import Candidates, Choice, Job, PreemptMode, Sharing
+from makeway.obstacle import counted
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.attempt import ConsAttempt
@@ -135,7 +136,7 @@ class _Search:
                 victims = self._victims(order, success)
                 if not self._lifts(victims):
                     return None
-                method = f"removed in order, {done} rounds"
+                method = f"removed in order, {counted(done, 'round')}"
                 return self._answer(trial, success.found, victims, method)
             order = self._reordered(order, success)
             if alone:

@@ -1,4 +1,4 @@
-// One job: its history, what it asked for, whom it displaced, who displaced it, and why.
+// One job: its history, what it asked for, which it displaced, which displaced it, and why.
 
 const OUTCOMES = ["starts", "preempts", "waits"];
 const MOST_LINES = 60;

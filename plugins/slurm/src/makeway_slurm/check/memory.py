@@ -31,23 +31,25 @@ def no_default(facts: Facts) -> Iterator[Finding]:
         return
     bare = [each for each in facts.partitions if not _has(facts.cluster, each, "def")]
     if bare:
+        why = (
+            f"for partition {names(bare)}: a job that asks for no memory "
+            "gets all of its nodes, so that no other can share them or be laid over it; "
+        )
+        share = _share_of_a_cpu(facts)
+        given = f"={share} gives each CPU its share" if share else " would give it some"
+        change = f" (--compare cluster.def_mem_per_cpu={share})" if share else ""
         yield Finding(
             level="warning",
             where="policy.select_parameters",
-            message=f"no DefMemPer... for partition {names(bare)}: a job that asks for no memory "
-            f"gets all of its nodes, so that nobody can share them or be laid over it; {_share_of_a_cpu(facts)}",
+            message=f"no def_mem_per_... {why}def_mem_per_cpu{given}{change}",
+            foreign=f"no DefMemPer... {why}DefMemPerCPU{given}{change}",
             section="slurm-gang-and-select 4.1.5",
         )
 
 
-def _share_of_a_cpu(facts: Facts) -> str:
-    """Return a default to try: what each CPU of the node with the least memory for each has."""
-    share = min(
-        (node.memory_mb // node.cpus for node in facts.cluster.nodes if node.memory_mb > 1), default=0
-    )
-    if not share:
-        return "set DefMemPerCPU"
-    return f"DefMemPerCPU={share} gives each CPU its share (--compare cluster.def_mem_per_cpu={share})"
+def _share_of_a_cpu(facts: Facts) -> int:
+    """Return the memory that each CPU of the node with the least for each has; 0: it is not known."""
+    return min((node.memory_mb // node.cpus for node in facts.cluster.nodes if node.memory_mb > 1), default=0)
 
 
 def whole_nodes(facts: Facts) -> Iterator[Finding]:
@@ -56,12 +58,13 @@ def whole_nodes(facts: Facts) -> Iterator[Finding]:
     if facts.select != "linear" or shared or all(node.cpus < 2 for node in facts.cluster.nodes):
         return
     most = max(node.cpus for node in facts.cluster.nodes)
+    why = f"a job gets whole nodes, though it may want one of {most} CPUs; for small jobs try "
+    change = "--compare 'policy.select=select/cons_tres; policy.select_parameters=CR_CPU'"
     yield Finding(
         level="note",
         where="policy.select",
-        message=f"a job gets whole nodes, though it may want one of {most} CPUs; for small jobs try "
-        "SelectType=select/cons_tres with SelectTypeParameters=CR_CPU "
-        "(--compare 'policy.select=select/cons_tres; policy.select_parameters=CR_CPU')",
+        message=f"{why}{change}",
+        foreign=f"{why}SelectType=select/cons_tres with SelectTypeParameters=CR_CPU ({change})",
         section="slurm-gang-and-select 4.1",
     )
 
@@ -72,11 +75,12 @@ def no_maximum(facts: Facts) -> Iterator[Finding]:
         return
     bare = [each for each in facts.partitions if not _has(facts.cluster, each, "max")]
     if bare:
+        why = f"for partition {names(bare)}: one job may ask for so much that no other can share its nodes"
         yield Finding(
             level="note",
             where="policy.select_parameters",
-            message=f"no MaxMemPer... for partition {names(bare)}: one job may ask for so much "
-            "that nobody can share its nodes",
+            message=f"no max_mem_per_... {why}",
+            foreign=f"no MaxMemPer... {why}",
             section="slurm-gang-and-select 4.1.5",
         )
 
@@ -149,17 +153,22 @@ def suspended_memory(facts: Facts) -> Iterator[Finding]:
             section="slurm-preemption 5.1.3, 10.1 no. 4",
         )
     elif facts.select == "cons_tres":
+        why = "suspended victims keep their memory and GRES: a preemptor that needs these waits"
+        other = _other_mode(facts)
+        change = f"--compare partition.{other}.preempt_mode=requeue"
         yield Finding(
             level="note",
             where="policy.preempt_mode",
-            message="suspended victims keep their memory and GRES: a preemptor that needs these waits"
-            + _other_mode(facts),
+            message=f"{why}; {change} frees them" if other else why,
+            foreign=f"{why}; PreemptMode=REQUEUE for partition {other!r} frees them ({change})"
+            if other
+            else why,
             section="slurm-preemption 5.2.4",
         )
 
 
 def _other_mode(facts: Facts) -> str:
-    """Return the change to try where suspended jobs keep GRES; empty: no node of theirs has any."""
+    """Return the partition whose jobs to requeue where suspended ones keep GRES; empty: no node of theirs has any."""
     counted = sum(1 << node.index for node in facts.cluster.nodes if node.gres)
     named = [
         partition.name
@@ -168,12 +177,7 @@ def _other_mode(facts: Facts) -> str:
         and partition.preempt_mode is not None
         and partition.preempt_mode.action is SUSPEND
     ]
-    if not named:
-        return ""
-    return (
-        f"; PreemptMode=REQUEUE for partition {named[0]!r} frees them "
-        f"(--compare partition.{named[0]}.preempt_mode=requeue)"
-    )
+    return named[0] if named else ""
 
 
 def suspended_deadline(facts: Facts) -> Iterator[Finding]:
