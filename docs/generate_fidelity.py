@@ -21,7 +21,7 @@ from makeway.config import parse_mode
 from makeway.model import ModeFlag
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.recording import RecordedInterval, read_recording
-from makeway_slurm.recordings.scenario import Scenario, load_scenario
+from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
 from makeway_slurm.recordings.verify import verify_one
 from makeway_slurm.rules import NEWEST_RELEASE, RULES, in_force
 from makeway_verify.verdicts import Outcome, Verdict, score
@@ -132,7 +132,7 @@ def _play_one(folder: str, release: str, result: Path) -> Played:
 
     verdict = verify_one(path, result, watched)
     placements = list(_cpus(result, records[0])) if records else []
-    scenario = load_scenario(path, result)
+    scenario = build_scenario(read_scenario_file(path), read_recording(result))
     return Played(folder, release, scenario, verdict, len(placements), sum(placements))
 
 

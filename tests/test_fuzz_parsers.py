@@ -114,10 +114,10 @@ def as_recording(path: Path) -> None:
     """Read what ``makeway verify`` is given: a scenario of Slurm, or a recording of any scheduler."""
     from makeway_slurm.recordings.priority import recording as priorities
     from makeway_slurm.recordings.recording import read_recording
-    from makeway_slurm.recordings.scenario import load_scenario
+    from makeway_slurm.recordings.scenario import build_scenario, read_scenario_file
 
     if path.suffix == ".toml":
-        load_scenario(path)
+        build_scenario(read_scenario_file(path))
         return
     offered = [each for each in registry.offered("recordings")[0] if hasattr(each, "recorded")]
     known = [each for each in offered if each.claims(path.name, read_head(path))]

@@ -22,7 +22,8 @@ from makeway_app.readers.open import open_workload
 from makeway_app.replay import Options
 from makeway_app.replay import replay as plain_replay
 from makeway_slurm.recordings.play import play
-from makeway_slurm.recordings.scenario import load_scenario
+from makeway_slurm.recordings.recording import read_recording
+from makeway_slurm.recordings.scenario import build_scenario, read_scenario_file
 from makeway_verify import recordings
 
 ROOT = Path(__file__).parents[1]
@@ -93,7 +94,7 @@ def scenarios() -> list[Path]:
 def test_slurm_s_scenarios(path: Path) -> None:
     """Slurm's policies and selectors, with their limits, gang and searches."""
     results = sorted(path.parents[1].glob(f"results-*/{path.stem}.json"))
-    scenario = load_scenario(path, results[0] if results else None)
+    scenario = build_scenario(read_scenario_file(path), read_recording(results[0]) if results else None)
     expected = play(scenario)
     assert said(with_replay(play, replay_renamed)(scenario)) == said(expected)
 

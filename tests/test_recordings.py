@@ -11,7 +11,8 @@ import attrs
 import pytest
 
 from makeway_slurm.recordings.play import play
-from makeway_slurm.recordings.scenario import load_scenario
+from makeway_slurm.recordings.recording import read_recording
+from makeway_slurm.recordings.scenario import build_scenario, read_scenario_file
 from makeway_slurm.recordings.verify import verify_one
 from makeway_verify.verdicts import Outcome
 
@@ -58,7 +59,7 @@ SWITCHED = [entry for entry in DEVIATIONS if entry.get("rule")]
 def test_slurm_s_behaviour_can_be_switched_on(entry: dict[str, Any]) -> None:
     """With the named rule in force the final states and restarts are the recorded ones."""
     scenario_path, recording_path = paths("oracle", entry["release"], entry["scenario"])
-    scenario = load_scenario(scenario_path, recording_path)
+    scenario = build_scenario(read_scenario_file(scenario_path), read_recording(recording_path))
     scheduler = attrs.evolve(scenario.config.scheduler, rules={entry["rule"]: True})
     record = play(attrs.evolve(scenario, config=attrs.evolve(scenario.config, scheduler=scheduler)))
     recorded = json.loads(recording_path.read_text())["jobs"]

@@ -13,7 +13,7 @@ from makeway.config import build_clockwork
 from makeway.errors import ConfigError
 from makeway.worlds.events import Command
 from makeway_slurm.recordings.recording import Recording, parse_recording, read_recording
-from makeway_slurm.recordings.scenario import Scenario, load_scenario
+from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
 
 SAMPLE = Path(__file__).parent / "data" / "oracle"
 REPOSITORY = Path(__file__).parents[3]
@@ -39,7 +39,7 @@ def load(text: str, tmp_path: Path, recording: Recording | None = None) -> Scena
     """Read a scenario from text."""
     path = tmp_path / "small.toml"
     path.write_text(text)
-    return load_scenario(path, recording)
+    return build_scenario(read_scenario_file(path), recording, str(path))
 
 
 def recorded(version: str = "22.05.8", **more: Any) -> Recording:
@@ -324,7 +324,7 @@ def test_unknown_user(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     """One line, no traceback."""
     with pytest.raises(ConfigError, match="cannot read it"):
-        load_scenario(tmp_path / "none.toml")
+        read_scenario_file(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize(
@@ -358,10 +358,10 @@ def scenarios_of(folder: Path) -> list[Any]:
 @pytest.mark.parametrize("path", [*scenarios_of(SAMPLE), *scenarios_of(ORACLE), *scenarios_of(FURTHER)])
 def test_every_scenario_loads(path: Path) -> None:
     """With and without each of its recordings; names and numbers are those of the recording."""
-    assert load_scenario(path).jobs
+    assert build_scenario(read_scenario_file(path)).jobs
     for found in sorted(path.parents[1].glob(f"results-*/{path.stem}.json")):
         recording = read_recording(found)
-        scenario = load_scenario(path, recording)
+        scenario = build_scenario(read_scenario_file(path), recording)
         numbers = {job.name: int(job.het_id or job.id) + job.het_offset for job in scenario.jobs}
         refused = {name for name, job in recording.jobs.items() if job.refused is not None}
         # A heterogeneous job that was refused has no components.

@@ -35,7 +35,7 @@ from makeway.preemption import PreemptionTable
 from makeway.readers.api import Imported
 from makeway_slurm.check import check
 from makeway_slurm.readers import names as slurm_names
-from makeway_slurm.readers.conf import SlurmConfReader, config_from_entries, import_config
+from makeway_slurm.readers.conf import SlurmConfReader, config_from_entries
 from makeway_slurm.readers.grammar import parse_conf
 
 DATA = Path(__file__).parent / "data" / "slurm"
@@ -640,7 +640,7 @@ def test_places_lead_back_to_the_file() -> None:
 # ------------------------------------------------------------------------------------ whole files
 def test_site_file() -> None:
     """Include, DEFAULT lines, continuation, keys in odd case."""
-    result = import_config(DATA / "site.conf")
+    result = SlurmConfReader().read(DATA / "site.conf")
     cluster = build_cluster(result.config)
     assert cluster.name == "pine"
     assert len(cluster.nodes) == 47
@@ -666,7 +666,7 @@ def test_site_file() -> None:
 
 def test_old_file() -> None:
     """Older words: Shared, Priority, Procs, select/cons_res, preempt options in other places."""
-    config = import_config(DATA / "old.conf", "22.05").config
+    config = SlurmConfReader(release="22.05").read(DATA / "old.conf").config
     assert config.policy.select == "select/cons_tres"
     assert config.policy.preemption == PreemptionTable(
         reorder_count=3, strict_order=True, send_user_signal=True
@@ -679,7 +679,7 @@ def test_errors_name_the_included_file(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("PreemptMode=GANG\nInclude parts.conf\n")
     (tmp_path / "parts.conf").write_text("NodeName=n1\nPartitionName=p Nodes=n2\n")
     with pytest.raises(ConfigError) as caught:
-        import_config(tmp_path / "slurm.conf")
+        SlurmConfReader().read(tmp_path / "slurm.conf")
     assert [problem.where for problem in caught.value.problems] == [f"{tmp_path / 'parts.conf'}:2 Nodes"]
 
 
@@ -712,7 +712,7 @@ def test_claims(name: str, head: str, claimed: bool) -> None:
 @pytest.mark.parametrize("name", ["site.conf", "old.conf", "qos.conf"])
 @pytest.mark.parametrize("release", [None, "22.05.8", "26.11"])
 def test_files_come_back_from_toml(name: str, release: str | None) -> None:
-    config = import_config(DATA / name, release).config
+    config = SlurmConfReader(release=release).read(DATA / name).config
     assert parse_toml(dump_toml(config), "x.toml") == config
 
 

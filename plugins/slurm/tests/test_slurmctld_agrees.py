@@ -17,7 +17,7 @@ import pytest
 
 from makeway.errors import ConfigError
 from makeway.readers.api import Imported
-from makeway_slurm.readers.conf import import_config
+from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.readers.defaults import DEFAULTS
 from makeway_slurm.readers.releases import NEWER, RETIRED
 
@@ -118,7 +118,7 @@ def read(tmp_path: Path, text: str, release: str | None = "22.05") -> Imported:
     """Read a file as makeway does."""
     path = tmp_path / "slurm.conf"
     path.write_text(with_the_rest(text))
-    return import_config(path, release)
+    return SlurmConfReader(release=release).read(path)
 
 
 # ------------------------------------------------------------------------------------- as recorded
@@ -262,7 +262,7 @@ def test_the_vendors_example_has_no_faults(tmp_path: Path, release: str | None) 
     """No error, and no warning either."""
     path = tmp_path / "slurm.conf"
     path.write_text(EXAMPLE)
-    found = import_config(path, release)
+    found = SlurmConfReader(release=release).read(path)
     assert (found.warnings, found.refused, found.matters, found.unmodelled) == ((), (), (), ())
 
 

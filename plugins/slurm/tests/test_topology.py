@@ -14,7 +14,7 @@ from makeway.errors import ConfigError
 from makeway.model import Exclusive, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Run, replay
-from makeway_slurm.readers.conf import import_config
+from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.topology.switches import tree_of
 
@@ -157,7 +157,7 @@ def test_topology_conf_beside_slurm_conf(tmp_path: Path) -> None:
     """It is read where switches decide; nothing of it is left out."""
     (tmp_path / "slurm.conf").write_text(CONF)
     (tmp_path / "topology.conf").write_text(TOPOLOGY)
-    found = import_config(tmp_path / "slurm.conf")
+    found = SlurmConfReader().read(tmp_path / "slurm.conf")
     assert list(found.config.cluster.attributes["topology"]) == [dict(each) for each in LEAVES]
     assert found.config.policy.plugins == (NAME,)
     assert found.config.policy.settings[NAME] == {"max_switch_wait": 60.0}
@@ -167,7 +167,7 @@ def test_topology_conf_beside_slurm_conf(tmp_path: Path) -> None:
 def test_a_missing_topology_conf_is_named(tmp_path: Path) -> None:
     """The replay goes on without switches, and says so."""
     (tmp_path / "slurm.conf").write_text(CONF)
-    found = import_config(tmp_path / "slurm.conf")
+    found = SlurmConfReader().read(tmp_path / "slurm.conf")
     assert any("no topology.conf beside it" in text for text in found.warnings)
     assert NAME not in found.config.policy.plugins
 
@@ -175,7 +175,7 @@ def test_a_missing_topology_conf_is_named(tmp_path: Path) -> None:
 def test_other_topologies_may_matter(tmp_path: Path) -> None:
     """topology/block is not modelled, and is named."""
     (tmp_path / "slurm.conf").write_text(CONF.replace("topology/tree", "topology/block"))
-    found = import_config(tmp_path / "slurm.conf")
+    found = SlurmConfReader().read(tmp_path / "slurm.conf")
     assert "TopologyPlugin=topology/block" in [each.name for each in found.unmodelled]
 
 

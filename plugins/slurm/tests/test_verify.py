@@ -26,8 +26,8 @@ from makeway_slurm.recordings.recording import (
     read_recording,
 )
 from makeway_slurm.recordings.scenario import Scenario
-from makeway_slurm.recordings.verify import SHORT, compare, verify_folder, verify_one
-from makeway_verify.verdicts import Aspect, Comparison, Outcome, print_score, score
+from makeway_slurm.recordings.verify import SHORT, Play, compare, verify_one
+from makeway_verify.verdicts import Aspect, Comparison, Outcome, Verdict, print_score, score
 
 Run = Callable[..., Any]
 SAMPLE = Path(__file__).parent / "data" / "oracle"
@@ -344,24 +344,31 @@ def test_verify_one_differs() -> None:
     assert str(difference) == ("hi: boundary at 5.29 s: recorded RUNNING from 5.29, replayed from 7.29")
 
 
+def verify_each(scenarios: Path, recorded: Path, run: Play) -> list[Verdict]:
+    """Judge the scenarios of a folder, by name."""
+    return [
+        verify_one(path, recorded / f"{path.stem}.json", run) for path in sorted(scenarios.glob("*.toml"))
+    ]
+
+
 def test_a_replay_that_breaks_off_has_failed() -> None:
     """The error is the reason; it does not stop the others."""
 
     def broken(scenario: Scenario) -> dict[str, Any]:
         raise PolicyError("p", "h", "1", f"no idea about {scenario.name}")
 
-    verdicts = verify_folder(SAMPLE / "scenarios", SAMPLE / "results-22.05", broken)
+    verdicts = verify_each(SAMPLE / "scenarios", SAMPLE / "results-22.05", broken)
     assert {verdict.outcome for verdict in verdicts} == {Outcome.FAILED, Outcome.SKIPPED}
     assert verdicts[0].why.startswith("PolicyError: plugin 'p'")
     assert verdicts[0].why.endswith("no idea about gang_manual_suspend_resume")
 
 
-def test_verify_folder(tmp_path: Path) -> None:
+def test_verify_each(tmp_path: Path) -> None:
     """By name; skips say why."""
     shutil.copytree(SAMPLE, tmp_path / "oracle")
     recorded = tmp_path / "oracle" / "results-22.05"
     (recorded / "het_requeue.json").unlink()
-    verdicts = verify_folder(tmp_path / "oracle" / "scenarios", recorded, honest(recorded))
+    verdicts = verify_each(tmp_path / "oracle" / "scenarios", recorded, honest(recorded))
     assert [(each.name, each.outcome.value, each.why) for each in verdicts] == [
         ("gang_manual_suspend_resume", "agrees", ""),
         ("het_requeue", "skipped", "no recording in results-22.05"),
@@ -416,12 +423,6 @@ def test_recording_of_another_scenario() -> None:
         )
 
 
-def test_missing_folder(tmp_path: Path) -> None:
-    """Nothing to verify is an error."""
-    with pytest.raises(ConfigError, match="no such folder"):
-        verify_folder(tmp_path / "none", tmp_path, honest(tmp_path))
-
-
 def test_print_score(tmp_path: Path) -> None:
     """A line for each scenario, differences below it, the score last."""
     recorded = SAMPLE / "results-22.05"
@@ -432,7 +433,7 @@ def test_print_score(tmp_path: Path) -> None:
             run["jobs"]["1"]["intervals"][1]["nodes"] = "n[2-3]"
         return run
 
-    verdicts = verify_folder(SAMPLE / "scenarios", recorded, moved)
+    verdicts = verify_each(SAMPLE / "scenarios", recorded, moved)
     console = Console(file=io.StringIO(), width=60)
     print_score(verdicts, console)
     assert isinstance(console.file, io.StringIO)

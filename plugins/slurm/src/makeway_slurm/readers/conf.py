@@ -101,7 +101,7 @@ class SlurmConfReader:
         )
 
     def read(self, path: Path) -> Imported:
-        """Read it and all that it includes.
+        """Read it and all that it includes; `makeway.config.dump_toml` writes the result as TOML.
 
         :raises ConfigError: with all problems, each with file and line.
         """
@@ -123,15 +123,6 @@ def _is_includes(head: str) -> bool:
     lines = [line for line in map(str.strip, head.splitlines()) if line and not line.startswith("#")]
     includes = [line for line in lines if _INCLUDE.match(line)]
     return bool(includes) and all(_INCLUDE.match(line) or _PARAMETER.match(line) for line in lines)
-
-
-def import_config(path: Path, release: str | None = None) -> Imported:
-    """Read a slurm.conf; `makeway.config.dump_toml` writes the result as TOML.
-
-    :param release: release of Slurm that the file is for. None: unknown, taken as the newest.
-    :raises ConfigError: with all problems, each with file and line.
-    """
-    return SlurmConfReader(release=release).read(path)
 
 
 def config_from_entries(

@@ -2,7 +2,7 @@
 
 The format is the one of ``tests/oracle/FORMAT.md``. A scenario was played on a real Slurm whose
 clocks were made to run fast; a replay that is to be held against the recording needs the same
-clocks, so `load_scenario` writes them into the config (`harness_clockwork`).
+clocks, so `build_scenario` writes them into the config (`harness_clockwork`).
 
 ========  ====================================================================
 module    what it owns
@@ -18,9 +18,6 @@ acts      what people did meanwhile
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -35,7 +32,7 @@ from makeway_slurm.recordings.entries import (
     read_scenario_file,
 )
 from makeway_slurm.recordings.jobs import cleaning_times, jobs_of
-from makeway_slurm.recordings.recording import Recording, parse_recording, read_recording
+from makeway_slurm.recordings.recording import Recording
 from makeway_slurm.recordings.site import config_of
 from makeway_slurm.rules import version
 
@@ -72,17 +69,6 @@ class Scenario:
         return self.needs is None or version(release) >= version(self.needs)
 
 
-def load_scenario(
-    path: Path | str, recording: Recording | Mapping[str, Any] | Path | None = None
-) -> Scenario:
-    """Read a scenario file; with `recording`, on the release and clocks of that run.
-
-    :raises ConfigError: with all problems of the first part of the file that has any.
-    """
-    source = str(path)
-    return build_scenario(read_scenario_file(Path(path)), _as_recording(recording), source)
-
-
 def build_scenario(file: ScenarioFile, recording: Recording | None = None, source: str = "") -> Scenario:
     """Turn a scenario file into config, jobs and commands.
 
@@ -106,12 +92,6 @@ def build_scenario(file: ScenarioFile, recording: Recording | None = None, sourc
         warnings=warnings,
         source=source,
     )
-
-
-def _as_recording(given: Recording | Mapping[str, Any] | Path | None) -> Recording | None:
-    if given is None or isinstance(given, Recording):
-        return given
-    return read_recording(given) if isinstance(given, Path) else parse_recording(given)
 
 
 def _check(file: ScenarioFile, source: str) -> None:
@@ -141,6 +121,5 @@ __all__ = [
     "build_scenario",
     "cleaning_times",
     "harness_clockwork",
-    "load_scenario",
     "read_scenario_file",
 ]

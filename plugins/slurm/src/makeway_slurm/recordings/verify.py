@@ -410,18 +410,6 @@ def verify_one(scenario_path: Path, recording_path: Path, play: Play) -> Verdict
     return _judge(scenario, recording, play)
 
 
-def verify_folder(folder: Path, recorded: Path, play: Play) -> list[Verdict]:
-    """Replay every scenario of `folder` that has a recording in `recorded`; by name.
-
-    :raises ConfigError: a folder cannot be read, or one of the files is malformed.
-    """
-    for each in (folder, recorded):
-        if not each.is_dir():
-            raise ConfigError(str(each), [Problem("", "no such folder")])
-    paths = sorted(folder.glob("*.toml"))
-    return [verify_one(path, recorded / f"{path.stem}.json", play) for path in paths]
-
-
 def _judge(scenario: Scenario, recording: Recording, play: Play) -> Verdict:
     try:
         record = play(scenario)
