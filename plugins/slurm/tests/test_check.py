@@ -517,7 +517,7 @@ SHARING = [
 
 MEMORIES = [
     row("linear", LINEAR | {"mode": ("off",), "preempt": "none"}, "note", "4.1", "one of 4 CPUs"),
-    row("a share of memory", MEMORY, "warning", "4.1.5", "DefMemPerCPU=250"),
+    row("a share of memory", MEMORY, "warning", "4.1.5", "def_mem_per_cpu=250 gives each CPU its share"),
     row(
         "suspended jobs keep GPUs",
         GANGED | MEMORY | {"node": {"gres": {"gpu": 4}}, "low": {"preempt_mode": ("suspend",)}},
@@ -529,12 +529,12 @@ MEMORIES = [
         "note", "1.11", "bf_licenses=true",
     ),
     row("gang without memory", GANGED, "warning", "6.6", "GANG without memory tracking"),
-    row("no default", MEMORY, "warning", "4.1.5", "no DefMemPer... for partition 'low', 'hi'"),
+    row("no default", MEMORY, "warning", "4.1.5", "no def_mem_per_... for partition 'low', 'hi'"),
     row(
         "no default in one partition",
         MEMORY | {"hi": {"def_mem_per_cpu": 100}}, "warning", "4.1.5", "for partition 'low':",
     ),
-    row("no maximum", GANGED | MEMORY, "note", "4.1.5", "no MaxMemPer..."),
+    row("no maximum", GANGED | MEMORY, "note", "4.1.5", "no max_mem_per_..."),
     row(
         "both defaults",
         {"cluster": {"def_mem_per_cpu": 1, "def_mem_per_node": 1}},
@@ -736,3 +736,11 @@ def test_every_row_is_tested(table: Sequence[Any]) -> None:
     said = " ".join(each.message for param in MATRIX for each in check(built(param.values[0])))
     missing = [each.message for each in table if each.message.partition("{")[0] not in said]
     assert missing == []
+
+
+def test_proposals_are_in_the_words_of_the_file() -> None:
+    """A line of slurm.conf names SelectType, a key that TOML does not have."""
+    placed = check(built(MEMORY), (), {"policy.select_parameters": "slurm.conf:5 SelectTypeParameters"})
+    plain = check(built(MEMORY))
+    assert [each.message[:19] for each in plain if "4.1.5" in each.section] == ["no def_mem_per_... "]
+    assert [each.message[:17] for each in placed if "4.1.5" in each.section] == ["no DefMemPer... f"]
