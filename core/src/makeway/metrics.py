@@ -89,7 +89,9 @@ class Metrics:
     waits_in: dict[str, array[float]] = attrs.field(factory=dict)
     """The same waits by the partition of the first start."""
     wait_of: dict[str, Seconds] | None = None
-    """The same waits by job; None: nobody asked for them."""
+    """The same waits by job; None: they were not asked for."""
+    submitted_of: dict[str, Seconds] = attrs.field(factory=dict)
+    """When the jobs of `wait_of` were submitted."""
     pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
     """Preemptions by the group of the preemptor (empty: nobody in particular), that of the victim, and mode."""
 

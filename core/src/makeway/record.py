@@ -206,6 +206,7 @@ class Recorder:
                 waits.append(wait)
                 if self.metrics.wait_of is not None:
                     self.metrics.wait_of[job.id] = wait
+                    self.metrics.submitted_of[job.id] = job.spec.submit_at
             history.allocation = job.allocation
         elif state is _PENDING:
             history.allocation = None

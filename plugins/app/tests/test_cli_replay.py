@@ -190,11 +190,11 @@ def test_runs_side_by_side_have_letters_and_say_why_one_is_worse(run: Run, tmp_p
     assert _figure(done.out, "ended", "by", "preemption") == "0"
     at = next(at for at, line in enumerate(lines) if line.startswith("core-hours lost by"))
     assert lines[at + 1].split() == ["ann", "2.2", "0.2"]
-    assert "B waits longer: job 3 +0:15:50" in lines
+    assert "waited longer in B: job 3 +0:15:50" in lines
     back = run(
         "replay", config, "--set", "policy.preempt_mode=requeue", "--compare", "policy.preempt_mode=cancel"
     )
-    assert "B loses more core-hours: job 1 +2.0" in back.out.splitlines()
+    assert "lost more core-hours in B: job 1 +2.0" in back.out.splitlines()
 
 
 def test_json_on_standard_output_stands_alone(run: Run, with_jobs: Path) -> None:

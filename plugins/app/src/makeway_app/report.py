@@ -21,6 +21,7 @@ from makeway.metrics import Metrics, median
 from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy
 from makeway.readers.api import Rejected, Workload
 from makeway_app import status
+from makeway_app.judged import LEAST, Judged, judge
 from makeway_app.replay import Run
 from makeway_engine.engine import Engine
 
@@ -168,8 +169,11 @@ def short_name(at: int) -> str:
     return (short_name(at // 26 - 1) if at >= 26 else "") + chr(ord("A") + at % 26)
 
 
-def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
-    """Yield the tables of one run, or of several side by side."""
+def summary(columns: Sequence[Column], seed: int = 0) -> Iterator[RenderableType]:
+    """Yield the tables of one run, or of several side by side.
+
+    :param seed: of the days that are drawn to judge differences.
+    """
     first = columns[0]
     yield Text(_heading(first))
     if len(columns) > 1:
@@ -185,6 +189,7 @@ def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
     if len(columns) > 1:
         if any(column.metrics.lost_by_job for column in columns):
             yield _lost_by_user(columns)
+        yield _judgements(columns, seed)
         yield from _why_worse(columns)
     yield from _left_out(first)
     for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
@@ -364,19 +369,49 @@ def _lost_by_user(columns: Sequence[Column]) -> RenderableType:
     return Beside(("core-hours lost by",), letters(columns), rows)
 
 
+def _judgements(columns: Sequence[Column], seed: int) -> Text:
+    """Say for each further run whether its mean wait differs from the first one's by more than chance."""
+    first, lines = columns[0].metrics, []
+    for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
+        waits = dict(_differences(first.wait_of or {}, other.metrics.wait_of or {}))
+        found = judge(waits, first.submitted_of, seed)
+        if found is not None:
+            lines.append(_judged(f"mean wait, {name} less A: {_signed(found.mean)}", found))
+    return Text("\n").join(lines)
+
+
+def _judged(what: str, found: Judged) -> Text:
+    if not any((found.mean, found.low, found.high)):
+        return Text(f"{what}: the same")
+    if not found.unit:
+        return Text(f"{what}; not judged: {count(found.parts, 'hour')} with jobs, and {LEAST} are needed")
+    drawn = f"95% of logs drawn from its {count(found.parts, found.unit)}"
+    between = f"{drawn}: {_signed(found.low)} to {_signed(found.high)}"
+    if not found.differs:
+        return Text(f"{what}; {between}: no difference can be told")
+    worse = found.low > 0
+    return Text(f"{what}; {between}: ").append("longer" if worse else "shorter", "red" if worse else "green")
+
+
+def _signed(seconds: Seconds) -> str:
+    if clock(abs(seconds)) == clock(0):
+        return clock(0)
+    return ("\N{MINUS SIGN}" if seconds < 0 else "+") + clock(abs(seconds))
+
+
 def _why_worse(columns: Sequence[Column]) -> Iterator[RenderableType]:
-    """Yield a line or two for each further run: which jobs made it wait longer, or lose more, than the first."""
+    """Yield a line or two for each further run: which jobs waited longer, or lost more, than in the first."""
     first = columns[0]
     lines = []
     for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
         waits = _differences(first.metrics.wait_of or {}, other.metrics.wait_of or {})
         if other.figures["mean_wait"] > first.figures["mean_wait"] and any(more > 0 for _, more in waits):
-            lines.append(f"{name} waits longer: {_which(waits, clock)}")
+            lines.append(f"waited longer in {name}: {_which(waits, clock)}")
         before, after = first.metrics.lost_by_job, other.metrics.lost_by_job
         jobs = dict.fromkeys((*after, *before))
         lost = [(job, after.get(job, ("", 0.0))[1] - before.get(job, ("", 0.0))[1]) for job in jobs]
         if other.figures["core_seconds_lost"] > first.figures["core_seconds_lost"]:
-            lines.append(f"{name} loses more core-hours: {_which(lost, hours)}")
+            lines.append(f"lost more core-hours in {name}: {_which(lost, hours)}")
     if lines:
         yield Text("\n".join(lines))
 

@@ -111,6 +111,13 @@ T = TypeVar("T")
     help="Show completion times, fairness and evictions for any cluster, not only for one with GPUs.",
 )
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="With --compare: draw the days by which differences are judged anew.",
+)
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
 @click.option(
     "--against-log",
@@ -139,6 +146,7 @@ def replay(
     metrics: bool,
     gantt: bool,
     by_job: bool,
+    seed: int,
     begin_file: Path | None,
     states_at: tuple[tuple[Seconds, str], ...],
     against_log: bool,
@@ -250,7 +258,7 @@ def replay(
         for table in terms_table(terms, each.policy.preempt, name if len(runs) > 1 else "")
     ]
     show(
-        [*queues, *summary(columns), *words, *_about_the_sites(columns, [*found.values()]), *seen],
+        [*queues, *summary(columns, seed), *words, *_about_the_sites(columns, [*found.values()]), *seen],
         err=on_stderr,
     )
     for failure in failures[1:]:
