@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from makeway.config import parse_toml
+from makeway.readers.api import ReadOptions
+from makeway_logs.lsf import LsbAcctReader
+
 Run = Callable[..., Any]
 CONFIG = """
 [[node]]
@@ -145,6 +149,26 @@ def test_lsb_acct(run: Run, tmp_path: Path) -> None:
     assert "lsb.acct:5: job '101' was there before, in line 1" in done.out
     assert "lsb.acct:6: 4 fields; allowed: more than 22, as JOB_FINISH has" in done.out
     assert "1 event other than JOB_FINISH left out" in done.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "max_nodes", "memory_mb"),
+    [
+        pytest.param("select[type==any]", None, None, id="hosts of any type"),
+        pytest.param("select[bigmem] span[hosts=1] rusage[mem=500]", 1, 500, id="one host and megabytes"),
+        pytest.param("rusage[lic=1,mem=2GB] span[ptile=4]", None, 2048, id="gigabytes behind a licence"),
+    ],
+)
+def test_what_an_lsf_job_required(
+    tmp_path: Path, asked: str, max_nodes: int | None, memory_mb: int | None
+) -> None:
+    """Its RES_REQ says how many hosts it takes and how much memory; all of it goes along as an attribute."""
+    path = tmp_path / "lsb.acct"
+    path.write_text(finish(101, JUNE + 30, JUNE + 630).replace("select[type==any]", asked))
+    options = ReadOptions(config=parse_toml(CONFIG, "site.toml"))
+    (job,) = LsbAcctReader().read(path, options).jobs
+    assert (job.max_nodes, job.memory_mb_per_node) == (max_nodes, memory_mb)
+    assert job.attributes["res_req"] == asked
 
 
 @pytest.mark.parametrize(("name", "text"), [("june.log", PBS), ("old.log", LSF)])

@@ -7,6 +7,7 @@ among them: those of queues hold. Other events, such as those of reservations, a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,12 @@ from makeway_logs.rows import LATEST, BadRowError, Ended, read_accounting
 _FIELD = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
 _FINISH = "JOB_FINISH"
 _EVENT, _END, _ID, _PROCESSORS, _SUBMIT, _BEGIN, _START, _USER, _QUEUE = 0, 2, 3, 6, 7, 8, 10, 11, 12
+_RES_REQ = 13
+_ONE_HOST = re.compile(r"\bspan\s*\[\s*hosts\s*=\s*1\s*\]")
+_MEMORY = re.compile(
+    r"\brusage\s*\[[^\]]*\bmem\s*=\s*([0-9]{1,12})(?:\.[0-9]+)?\s*([KMGT]?)B?\b", re.IGNORECASE
+)
+_UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
 _ASKED_HOSTS = 22
 """How many hosts were asked for; their names follow, then how many it ran on, and those."""
 _RUSAGE = 19
@@ -85,6 +92,8 @@ def _ended(number: int, fields: Sequence[str]) -> Ended:
         raise BadRowError(f"it is submitted at {submit}, started at {start} and over at {end}, in no order")
     job = str(_number(fields, _ID, "jobId"))
     begin = _number(fields, _BEGIN, "beginTime")
+    asked = fields[_RES_REQ].strip()
+    memory = _MEMORY.search(asked)
     return Ended(
         line=number,
         id=f"{job}[{index}]" if index else job,
@@ -102,6 +111,9 @@ def _ended(number: int, fields: Sequence[str]) -> Ended:
         nodes=1,
         state="COMPLETED" if status == _DONE else "FAILED" if start else "CANCELLED",
         array=(job, index) if index else None,
+        max_nodes=1 if _ONE_HOST.search(asked) else None,
+        memory_mb=None if memory is None else math.ceil(int(memory[1]) * _UNITS[memory[2].upper()]),
+        said={"res_req": asked} if asked else {},
     )
 
 

@@ -55,6 +55,9 @@ class Ended:
     restarts: int = 0
     array: tuple[str, int] | None = None
     """Id of the array, and the number of the task."""
+    max_nodes: int | None = None
+    said: Mapping[str, Any] = attrs.field(factory=dict)
+    """Attributes of the job beside those of its run."""
     earlier: tuple[Mapping[str, Any], ...] = ()
     """Runs that a requeue ended: wait, ran and state of each."""
 
@@ -112,7 +115,8 @@ def _specs(rows: Sequence[Ended], name: str, machine: Machine) -> Iterator[JobSp
             tasks=max(job.cpus, job.nodes),
             wall_submit=job.submit,
             source=f"{name}:{job.line}",
-            attributes=_said(job),
+            max_nodes=job.max_nodes,
+            attributes={**job.said, **_said(job)},
             **more,
         )
 

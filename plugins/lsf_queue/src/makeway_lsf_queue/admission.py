@@ -46,10 +46,10 @@ def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
-    """Return the hosts that limits, suspended jobs, or RES_REQ of its queue close to `job`."""
+    """Return the hosts that limits, suspended jobs, or RES_REQ of its queue or its own close to `job`."""
     site = site_of(view)
     survey = survey_of(site, view)
-    kept = gaps.kept_hosts(job, site, survey, view) | job.partition.nodes & ~site.queue_of(job).selected
+    kept = gaps.kept_hosts(job, site, survey, view) | site.unselected(job)
     if not limits_of(site):
         return kept
     now = counted(site, view)
@@ -91,7 +91,7 @@ def closed_once_stopped(site: Site, job: Job, view: ClusterView, stopped: Stoppe
     known = survey.closed_to
     if known is not None and known[0] is job and known[1] is request:
         return known[2]
-    return gaps.kept_hosts(job, site, survey, view) | request.closed(now, job)
+    return gaps.kept_hosts(job, site, survey, view) | site.unselected(job) | request.closed(now, job)
 
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:

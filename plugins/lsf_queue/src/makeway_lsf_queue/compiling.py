@@ -17,7 +17,7 @@ from makeway_lsf_queue.groups import preferred
 from makeway_lsf_queue.limits import MEMORY
 from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
 from makeway_lsf_queue.relation import targets_of
-from makeway_lsf_queue.requirement import Host, Requirement, requirement, unknown
+from makeway_lsf_queue.requirement import Requirement, requirement, selected, unknown
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.shares import Shares, assigned
 from makeway_lsf_queue.site import Application, Level, Queue, Site
@@ -213,7 +213,6 @@ def _queue(
     none: Any = None
     line = reader.get(said, "PREEMPTION", where, preemption_line, PreemptionLine())
     oddities += [Problem(f"{where}.PREEMPTION", note) for note in line.notes]
-    nobody: tuple[str, ...] = ()
     nothing: Mapping[str, str] = {}
     controls = reader.get(said, "JOB_CONTROLS", where, job_controls, nothing)
     never: frozenset[str] = frozenset()
@@ -223,12 +222,8 @@ def _queue(
     always: tuple[Window, ...] = ()
     asked = reader.get(said, "RES_REQ", where, requirement, Requirement())
     oddities += [Problem(f"{where}.RES_REQ", f"{each} has no effect here") for each in asked.idle]
-    selected, unselected = -1, nobody
-    if asked.select is not None:
-        known = frozenset(word for node in cluster.nodes for word in node.features)
-        unselected = tuple(unknown(asked.names, known))
-        hosts = [Host(node, known) for node in cluster.nodes]
-        selected = bitmap.of([host.node.index for host in hosts if asked.select(host) is not False])
+    known = frozenset(word for node in cluster.nodes for word in node.features)
+    unselected = tuple(unknown(asked.names, known))
     # These two are for lsb.params and lsb.applications only (4.1).
     own = {key: text for key, text in said.items() if key not in _NOT_IN_QUEUES}
     return Queue(
@@ -251,7 +246,7 @@ def _queue(
         mig=reader.get(said, "MIG", where, values.minutes, none),
         users=str(said.get("USERS", "")),
         preferred=_preferred(str(said.get("HOSTS", "")), cluster, settings),
-        selected=selected,
+        selected=selected(asked, cluster.nodes),
         unselected=unselected,
         shares=_shares(said, settings, reader, where),
         accept_interval=reader.get(said, "JOB_ACCEPT_INTERVAL", where, values.integer, none),

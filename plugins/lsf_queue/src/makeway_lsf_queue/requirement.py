@@ -1,4 +1,4 @@
-"""Understand RES_REQ of queues as far as it decides who makes way: which hosts, and whether one alone (lsf 9.3).
+"""Understand RES_REQ of queues and jobs where it decides what makes way: which hosts, or one alone (lsf 9.3).
 
 ``select[...]`` is asked of each host once: of its name, processors, memory, GPUs, and of the resources that it has as
 features. What changes while the cluster runs (load, free memory) is not known here, and neither shuts a host out
@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import attrs
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.model import Node
 from makeway_lsf_queue.values import WrongValueError
 
@@ -58,7 +60,7 @@ _NUMBERS: Mapping[str, Callable[[Node], float | None]] = {
 
 @attrs.frozen(kw_only=True)
 class Requirement:
-    """RES_REQ of a queue, understood."""
+    """RES_REQ of a queue or a job, understood."""
 
     select: Condition | None = None
     names: tuple[str, ...] = ()
@@ -69,6 +71,15 @@ class Requirement:
     """rusage[mem=...], for a job that reserves none itself."""
     idle: tuple[str, ...] = ()
     """Parts without an effect here, as they were written."""
+
+
+def selected(asked: Requirement, nodes: Iterable[Node]) -> NodeBits:
+    """Return the hosts that `select` does not shut out; all bits: it states nothing."""
+    if asked.select is None:
+        return -1
+    nodes = list(nodes)
+    known = frozenset(word for node in nodes for word in node.features)
+    return bitmap.of([node.index for node in nodes if asked.select(Host(node, known)) is not False])
 
 
 def requirement(text: str) -> Requirement:
@@ -252,4 +263,4 @@ def _compared(host: Host, name: str, sign: str, value: str) -> Verdict:
         return None
 
 
-__all__ = ["Host", "Requirement", "requirement", "unknown"]
+__all__ = ["Host", "Requirement", "requirement", "selected", "unknown"]

@@ -13,6 +13,7 @@ from makeway.errors import Problem
 from makeway.model import Cluster, Job, Partition, Seconds
 from makeway_lsf_queue.controls import Manner
 from makeway_lsf_queue.preemption_line import PreemptionLine
+from makeway_lsf_queue.requirement import requirement, selected
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.shares import Shares
 from makeway_lsf_queue.values import Portion
@@ -226,6 +227,21 @@ class Site:
     def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job."""
         return self.queues[job.partition.name]
+
+    def unselected(self, job: Job) -> NodeBits:
+        """Return the hosts of its queue that select[...] shuts out, of the queue or of the job: both have to hold."""
+        bits = self.queue_of(job).selected
+        if "res_req" in job.spec.attributes:
+            bits &= self._selected(str(job.spec.attributes["res_req"]))
+        return job.partition.nodes & ~bits
+
+    @functools.cached_property
+    def _selected(self) -> Callable[[str], NodeBits]:
+        @functools.lru_cache(maxsize=4096)
+        def bits(text: str) -> NodeBits:
+            return selected(requirement(text), self.cluster.nodes)
+
+        return bits
 
     def application_of(self, job: Job) -> Application:
         """Return the application profile of a job, an empty one if it has none."""
