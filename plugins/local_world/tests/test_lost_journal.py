@@ -93,7 +93,7 @@ def test_a_lost_journal_is_named_and_a_person_decides(site: Site, how: str) -> N
 
 
 def test_the_first_daemon_of_a_machine_left_no_copy(site: Site) -> None:
-    """What lies beside the journal is enough."""
+    """What lies beside the journal is enough, also where a job's directory was being taken away."""
     site.up()
     runs = site.submit("--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; exit 5")
     site.until(lambda: site.state_of(runs) == "RUNNING")
@@ -101,6 +101,7 @@ def test_the_first_daemon_of_a_machine_left_no_copy(site: Site) -> None:
     assert site.run("wait", array).exit_code == 1
     (site.state / "journal.backup.db").unlink(missing_ok=True)
     kill(site)
+    (site.state / "run" / f"{array}_1.1").mkdir(exist_ok=True)  # half taken away
     lose(site.state, "empty")
     assert site.up(wait=False).wait(60) == 1
     site.up("--recover")

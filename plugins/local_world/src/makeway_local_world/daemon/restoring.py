@@ -143,11 +143,13 @@ def _lefts(state: Path) -> Iterator[_Left]:
             own = {} if task is None else {"id": job_id, "array_task": task}
             last = max(there.get(job_id, 0), _last_start(job_id, beside))
             held = submission.load_held(state, job_id, last) if last else None
+            # Its end is kept before its directory is taken away, which a crash may leave half done.
+            over = submission.beside(job_id, "exit", last) in beside
             yield _Left(
                 job_id,
                 {**told.spec, **own} if told.spec else {},
                 last,
-                there=bool(last) and there.get(job_id) == last,
+                there=bool(last) and there.get(job_id) == last and not over,
                 end=end_of(state, job_id, last) if last else None,
                 held=None if held is None else held["held"],
                 since=None if held is None else held["wall"],
