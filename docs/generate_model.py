@@ -94,8 +94,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "BulkAttempt",
         "ForecastingSelector",
         "ForesightedSelector",
-        "GainingSelector",
-        "NamingSelector",
         "PromptSelector",
         "ScreeningSelector",
         "Turns",

@@ -24,7 +24,6 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing.order import Order
 from makeway_engine.schedulers.barred import Barred
-from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.settled import Settled
 
 QOS = ("low", "mid", "high")
@@ -133,7 +132,6 @@ def test_the_same_after_every_step(
     monkeypatch.setattr(Settled, "lets_wait", lambda self, arrivals: False)
     monkeypatch.setattr(Order, "nobody", lambda self, job: False)
     monkeypatch.setattr(Barred, "complete", lambda self: False)
-    monkeypatch.setattr(InVain, "holds", lambda self: False)
     assert quick == _seen(config, seed)
 
 

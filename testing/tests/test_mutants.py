@@ -505,34 +505,6 @@ class PromptlyElsewhere(Faulty):
         return on_nodes(nodes)
 
 
-class GainsNothing(Faulty):
-    """Says that nothing was ever gained."""
-
-    def attempt(self, job: Job, nodes: int, view: ClusterView) -> Any:
-        """Begin an attempt without a fault."""
-        return self._inner.attempt(job, nodes, view)
-
-    def moment(self) -> int:
-        """Return the same at any time."""
-        return 0
-
-    def gained(self, since: int, keys: Sequence[Any], nodes: int) -> bool:
-        """Break the rule."""
-        return False
-
-
-class NamesNobody(GainsNothing):
-    """Says that something was gained, and names nobody who has room on it."""
-
-    def gained(self, since: int, keys: Sequence[Any], nodes: int) -> bool:
-        """Say so without a fault."""
-        return True
-
-    def with_room(self, since: int, keys: Sequence[Any], nodes: int) -> Sequence[Any]:
-        """Break the rule."""
-        return ()
-
-
 def selecting(fault: type[Faulty]) -> Any:
     """Return a plugin that selects as select/linear does, but for the fault."""
 
@@ -775,8 +747,6 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (SelectContract, selecting(ProbingBooks), "test_probing_changes_nothing", "the next attempt finds"),
     (SelectContract, selecting(NeverGivesBack), "test_everything_is_given_back", "as a new one does"),
     (SelectContract, selecting(ScreensAll), "test_screen_drops_nobody_who_fits", "could not have started"),
-    (SelectContract, selecting(GainsNothing), "test_what_nodes_gain_is_told", "nothing was gained"),
-    (SelectContract, selecting(NamesNobody), "test_who_has_room_is_named", "names whoever"),
     (
         *(SelectContract, selecting(PromptlyElsewhere)),
         *("test_it_places_at_once_as_an_attempt_does", "says what an attempt says"),

@@ -27,32 +27,6 @@ class ScreeningSelector(Selector, Protocol):
         """
 
 
-class GainingSelector(ScreeningSelector, Protocol):
-    """A selector that says at once that its nodes have gained nothing that would change what `screen` drops."""
-
-    def moment(self) -> Hashable:
-        """Return what stands for all that is taken and given back by now."""
-
-    def gained(self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits) -> bool:
-        """Whether `screen` might keep a job with one of these keys (`screen_key`) on `nodes`.
-
-        It would have dropped all such jobs `since` that moment. True also where it takes more to say.
-        """
-
-
-class NamingSelector(GainingSelector, Protocol):
-    """A selector that names those who have room on nodes that have gained something."""
-
-    def with_room(
-        self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits
-    ) -> Sequence[Hashable] | None:
-        """Return those of `keys` (`screen_key`), each once, whose jobs `screen` keeps on `nodes`.
-
-        It would have dropped all such jobs `since` that moment. None: a look at the jobs has to tell. Jobs of
-        different sizes or partitions have different keys.
-        """
-
-
 class ForesightedSelector(Selector, Protocol):
     """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -152,77 +152,6 @@ class ConsSelector(Known):
     def screen_key(self, job: Job) -> Hashable:
         """Return the kind of `job`, which is all that `screen` looks at."""
         return self.kind(job)
-
-    def moment(self) -> Hashable:
-        """Return how far the history of the books has come."""
-        books = self.books
-        if books.touched:
-            books.sync()
-        return books.era, len(books.history)
-
-    def gained(self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits) -> bool:
-        """Whether a node that was touched since then has what one of these kinds wants."""
-        books = self.books
-        if books.touched:
-            books.sync()
-        era, seen = cast("tuple[int, int]", since)
-        if era != books.era or self.mode.gang:
-            return True
-        touched = dict.fromkeys(books.history[seen:])
-        if not touched:
-            return False
-        offers = self._offers(touched, nodes)
-        wishes = [kind.screen_wish for kind in cast("Sequence[Kind]", keys)]
-        for bit, free, left in offers:
-            for wish in wishes:
-                if wish is not None and free >= wish.cores and left >= wish.memory and wish.able & bit:
-                    return True
-        if None not in wishes:
-            return False
-        return any(
-            kind.screen_wish is None and self._has_room(kind, nodes, self.fitting)
-            for kind in cast("Sequence[Kind]", keys)
-        )
-
-    def _offers(self, touched: Iterable[int], nodes: NodeBits) -> list[tuple[NodeBits, int, int]]:
-        """Return of each node in a bitmap that was touched its bit, and what cores and MB it has left."""
-        books, layout = self.books, self.layout
-        used, room, sizes = books.memory, layout.memory, layout.core_count
-        return [
-            (1 << node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
-            for node in touched
-            if nodes >> node & 1
-        ]
-
-    def with_room(
-        self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits
-    ) -> Sequence[Hashable] | None:
-        """Return the kinds of jobs that a node has room for which was touched since then."""
-        books = self.books
-        if books.touched:
-            books.sync()
-        era, seen = cast("tuple[int, int]", since)
-        if era != books.era or self.mode.gang:
-            return None
-        touched = books.history[seen:]
-        if not touched:
-            return ()
-        offers = self._offers(touched if len(touched) < 2 else dict.fromkeys(touched), nodes)
-        kinds = cast("Sequence[Kind]", keys)
-        found: list[Kind] = []
-        for bit, free, left in offers:
-            found += [
-                kind
-                for kind in kinds
-                if (wish := kind.screen_wish) is None
-                or (free >= wish.cores and (left >= wish.memory or not wish.memory) and wish.able & bit)
-            ]
-        if not found:
-            return found
-        each = found if len(offers) < 2 else dict.fromkeys(found)
-        return [
-            kind for kind in each if kind.screen_wish is not None or self._has_room(kind, nodes, self.fitting)
-        ]
 
     def screen_without(
         self,

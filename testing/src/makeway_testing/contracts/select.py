@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -65,9 +65,6 @@ class _Shown:
         self._rule = rule
         self._screened = screened
         self._view: ClusterView | None = None
-        self._gains = hasattr(inner, "gained")
-        self._dropped: dict[tuple[Hashable, ...], Hashable] = {}
-        """Moments at which jobs of a shape were dropped, by their nodes as well."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "place_now":
@@ -93,31 +90,7 @@ class _Shown:
                 if isinstance(placed, Placement):
                     found = f"it was dropped, but can start on {_names(placed.allocation, self._view)}"
                     raise question.breach(found, "screen")
-        if self._gains and self._view is not None:
-            self._compare_gains(jobs, set(map(id, kept)), nodes, self._view)
         return kept
-
-    def _compare_gains(
-        self, jobs: Sequence[Job], kept: Collection[int], nodes: NodeBits, view: ClusterView
-    ) -> None:
-        """See that whoever is kept, and was dropped before, was said to have gained something, and nobody else."""
-        gaining: Any = self._inner
-        for job in jobs:
-            key = gaining.screen_key(job)
-            shape = key, nodes, job.size, job.partition.index
-            if hasattr(gaining, "with_room") and (since := self._dropped.get(shape)) is not None:
-                named = gaining.with_room(since, (key,), nodes)
-                if named is not None and bool(named) is not (id(job) in kept):
-                    question = Question(selector=self._inner, job=job, nodes=nodes, view=view)
-                    said = "is named" if named else "is not named"
-                    raise question.breach(f"it {said}, but `screen` says otherwise", "with_room")
-            if id(job) not in kept:
-                self._dropped[shape] = gaining.moment()
-            elif (since := self._dropped.pop(shape, None)) is not None and not gaining.gained(
-                since, (key,), nodes
-            ):
-                question = Question(selector=self._inner, job=job, nodes=nodes, view=view)
-                raise question.breach("it is kept, but nothing was gained since it was dropped", "gained")
 
 
 class SelectContract(DecisionContract):
@@ -271,14 +244,6 @@ class SelectContract(DecisionContract):
     def test_screen_drops_nobody_who_fits(self) -> None:
         """Whoever `screen` drops could not have started."""
         self.asked(lambda question: None, screened=True)
-
-    def test_what_nodes_gain_is_told(self) -> None:
-        """Nobody is kept by `screen` again of whose like `gained`, where there is one, says that nothing was gained."""
-        self.asked(lambda question: None)
-
-    def test_who_has_room_is_named(self) -> None:
-        """Of those whom `screen` has dropped, `with_room`, where there is one, names whoever it keeps by now."""
-        self.asked(lambda question: None)
 
     def test_it_places_at_once_as_an_attempt_does(self) -> None:
         """`place_now`, where there is one, says what an attempt says with nobody removed."""

@@ -19,10 +19,8 @@ from makeway_engine.rulings import Ahead
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.easy import Easy
 from makeway_engine.schedulers.futile import NO_ROOM
-from makeway_engine.schedulers.gains import Gains
 from makeway_engine.schedulers.greedy import Greedy
 from makeway_engine.schedulers.het import HetStarter
-from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.lanes import Lanes
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Requests
@@ -72,13 +70,9 @@ class Schedulers:
         without_room = self._without_room() if greedy and requests is None else None
         self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
-        in_vain: InVain | None = None
-        if (greedy or scheduler.type == "easy") and hasattr(placer.selector, "gained"):
-            names = greedy and hasattr(placer.selector, "with_room")
-            in_vain = (Gains if names else InVain)(queue, placer.selector, ledger)
-        self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns, in_vain)
+        self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns)
         shapes = _shapes(queue, placer.selector) if scheduler.type == "easy" else None
-        self.easy = Easy(self.attempts, shapes, in_vain if placer.recorder.traced is None else None)
+        self.easy = Easy(self.attempts, shapes)
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
         """None: the type is another."""

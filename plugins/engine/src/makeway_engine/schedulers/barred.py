@@ -6,7 +6,7 @@ to it. `Greedy` says what a pass comes to without this, and `tests/test_deep_que
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import cast
 
 from makeway.model import Job, Partition
@@ -30,34 +30,18 @@ class Barred(Shapes):
         self._screens_by = screen_key
         self._place_of: dict[Shape, tuple[Hashable, int]] = {}
         """Whom jobs may displace, and the index of their partition, by shape; of those who may displace anybody."""
-        self._by_glance: dict[Hashable, list[Shape]] = {}
-        """Shapes by what a glance looks at in their jobs."""
 
-    @property
-    def displacing(self) -> Collection[Shape]:
-        """The shapes of those who may displace others."""
-        return list(self._place_of)
-
-    def alike_to(self, keys: Iterable[Hashable]) -> list[Shape]:
-        """Return the shapes of jobs in which a glance sees one of `keys`."""
-        by_glance = self._by_glance
-        return [shape for key in keys for shape in by_glance.get(key, ())]
-
-    def open_among(self, shapes: Collection[Shape], able: Sequence[Shape] | None = None) -> Sequence[Shape]:
-        """Return those of `shapes` whose jobs are worth a try.
-
-        :param able: those of them for which there is room; None: a glance tells.
-        """
+    def open_among(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """Return those of `shapes` whose jobs are worth a try."""
         futile, place_of = self._futile, self._place_of
-        if able is None:
-            able = glance(futile.glance, shapes)
-        futile.saw_room = bool(able)
+        able = glance(futile.glance, shapes)
         if not futile.looks_further:
             return able
+        roomy = set(able)
         blocked: dict[tuple[Hashable, int], list[Shape]] = {}
         for shape in shapes:
             place = place_of.get(shape)
-            if place is not None and shape.entries and shape not in able:
+            if place is not None and shape.entries and shape not in roomy:
                 blocked.setdefault(place, []).append(shape)
         found = list(able)
         for place, several in blocked.items():
@@ -73,29 +57,17 @@ class Barred(Shapes):
 
     def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
         shape = super()._new_shape(partition, size, alike)
-        key, kind = cast("tuple[Hashable, Hashable]", alike)
-        self._by_glance.setdefault(key, []).append(shape)
         if self._futile.looks_further:
+            _, kind = cast("tuple[Hashable, Hashable]", alike)
             self._place_of[shape] = kind, partition.index
         return shape
 
     def _end_shape(self, shape: Shape) -> None:
         self._place_of.pop(shape, None)
-        key = glanced_at(shape)
-        same = self._by_glance[key]
-        same.remove(shape)
-        if not same:
-            del self._by_glance[key]
 
     def _forget(self) -> None:
         super()._forget()
         self._place_of.clear()
-        self._by_glance.clear()
 
 
-def glanced_at(shape: Shape) -> Hashable:
-    """Return what a glance looks at in the jobs of a shape of `Barred`."""
-    return cast("tuple[Hashable, Hashable]", shape.alike)[0]
-
-
-__all__ = ["Barred", "glanced_at"]
+__all__ = ["Barred"]

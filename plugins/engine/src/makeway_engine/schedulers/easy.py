@@ -20,11 +20,8 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway_engine.schedulers.common import Attempts
-from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
-Barred = tuple[Job, NodeBits, Seconds]
-"""The first job, the nodes that are kept for it, and from when on."""
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
 _PENDING = JobState.PENDING
 _STARTED = Outcome.STARTED
@@ -33,23 +30,11 @@ _STARTED = Outcome.STARTED
 class Easy:
     """EASY over one run's queue."""
 
-    def __init__(
-        self, attempts: Attempts, shapes: Shapes | None = None, in_vain: InVain | None = None
-    ) -> None:
+    def __init__(self, attempts: Attempts, shapes: Shapes | None = None) -> None:
         """Be there for one run.
 
         :param shapes: knows its queue by shape; None: each pass goes through all of it.
-        :param in_vain: knows when a glance at those who wait would be in vain; None: that is not to be known.
         """
-        self._in_vain = in_vain
-        self._looks = 0
-        """How many glances were cast in this pass."""
-        self._saw_room = False
-        """Whether the last of them saw room for anybody."""
-        self._tries = 0
-        """How many behind the first one were tried in this pass."""
-        self._barred: Barred | None = None
-        """While `in_vain` holds: by what those are kept back for whom there is room; None: there is for nobody."""
         self.shapes = shapes
         self.attempts = attempts
         self._ledger = attempts.ledger
@@ -75,16 +60,9 @@ class Easy:
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
-                self._looks = self._tries = 0
                 self._follow(arrivals, reserved)
-                if self._in_vain is not None:
-                    self._learn(self._in_vain, reserved, arrivals=True)
                 return
         self.reserved = None
-        ledger = self._ledger
-        freed = ledger.freed
-        vain = self._in_vain is not None and self._in_vain.holds()
-        barred = self._barred
         live = not attempts.custom_order and not attempts.turns
         entries = self._queue.entries if live else attempts.ordered()
         at = 0
@@ -97,51 +75,11 @@ class Easy:
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self.reserved = self._reserve(entry, outcome)
-            if vain and ledger.freed == freed and (barred is None or self._bars_still(self.reserved, barred)):
-                return
-            self._looks = self._tries = 0
             if self._by_shape and live and self.shapes is not None and self.shapes.complete():
                 self._backfill_by_shape(entry, self.reserved, self.shapes)
             else:
                 self._follow(entries[at + 1 :], self.reserved)
-            if self._in_vain is not None:
-                self._learn(self._in_vain, self.reserved, arrivals=False)
             return
-
-    def _learn(self, in_vain: InVain, reserved: Reserved, *, arrivals: bool) -> None:
-        """Take note of what the glances of this pass saw behind the first one, or among those who came.
-
-        Whoever has room on the reserved nodes alone, or none, can start only once other nodes have gained something,
-        or the reservation is for other nodes, or begins later.
-        """
-        forecast = reserved.forecast
-        if self._looks != 1 or (
-            self._saw_room and (self._tries or forecast is None or reserved.spare is not None)
-        ):
-            if self._looks:
-                in_vain.forget()
-        elif in_vain.nobody(arrivals=arrivals):
-            before = self._barred if arrivals else None
-            if self._saw_room and forecast is not None:
-                shadow = reserved.shadow(self._ledger)
-                before = reserved.entry[1], forecast.nodes, min(shadow, before[2]) if before else shadow
-            self._barred = before
-
-    def _bars_still(self, reserved: Reserved, barred: Barred) -> bool:
-        """Whether whoever was barred by a reservation is still barred by this one, which begins anew."""
-        job, nodes, before = barred
-        if reserved.entry[1] is not job:
-            return False
-        if not reserved.settled:
-            self.settle(reserved)
-        forecast = reserved.forecast
-        if forecast is None or reserved.spare is not None or forecast.nodes != nodes:
-            return False
-        shadow = reserved.shadow(self._ledger)
-        if shadow > before:
-            return False
-        self._barred = job, nodes, shadow
-        return True
 
     def is_admitted(self, reserved: Reserved) -> bool:
         """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""
@@ -266,8 +204,6 @@ class Easy:
         :param shapes: with whether that was so a moment ago; nothing was given back since.
         """
         able = glance(self._glance, shapes)
-        self._looks += 1
-        self._saw_room = bool(able)
         if able and not reserved.settled:
             self.settle(reserved)
         forecast, spare = reserved.forecast, reserved.spare
@@ -286,8 +222,6 @@ class Easy:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
         ledger = self._ledger
         kept = self._glance(jobs)
-        self._looks += 1
-        self._saw_room = bool(kept)
         if not kept:
             return kept
         if not reserved.settled:
@@ -305,7 +239,6 @@ class Easy:
 
     def _start(self, job: Job, partition: Partition, allowed: NodeBits, reserved: Reserved) -> bool:
         note = ""
-        self._tries += 1
         if self._traces and self._recorder.traces(job):
             self._tried.add(job.id)
             note = self._behind(reserved.entry[1])

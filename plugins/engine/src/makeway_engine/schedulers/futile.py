@@ -27,8 +27,6 @@ class FutileTries:
         self._kind = placer.order.kind_of
         self._screen_without = getattr(placer.selector, "screen_without", None)
         self._limited = placer.rulings.limited
-        self.saw_room = False
-        """Whether the last glance saw room for anybody."""
         self.applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
 
     @property
@@ -74,7 +72,6 @@ class FutileTries:
         :param kind_of: as `kind`.
         """
         able = set(map(id, self.glance(waiting)))
-        self.saw_room = bool(able)
         blocked = [job for job in waiting if id(job) not in able] if able else waiting
         if not self._placer.preemption:
             return set(map(id, blocked))

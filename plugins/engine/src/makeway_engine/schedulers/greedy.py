@@ -11,11 +11,9 @@ from makeway_engine.entries import Entry
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import entry_of_plain, entry_to_plain
 from makeway_engine.rulings import Ahead
-from makeway_engine.schedulers.barred import Barred, glanced_at
+from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
-from makeway_engine.schedulers.gains import Gains
-from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Requests
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
@@ -38,7 +36,6 @@ class Greedy:
         shapes: Shapes | None = None,
         requests: Requests | None = None,
         turns: OneByOne | None = None,
-        in_vain: InVain | None = None,
     ) -> None:
         """Be there for one run.
 
@@ -46,7 +43,6 @@ class Greedy:
         :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
         :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
         :param turns: asks a policy that orders the queue for one job after the other; None: it orders it as a whole.
-        :param in_vain: knows when a glance at those who wait would be in vain; None: that is not to be known.
         """
         self._attempts = attempts
         self._ahead = ahead
@@ -68,8 +64,6 @@ class Greedy:
         keeps = self._futile.applies and shapes is None and requests is None
         keeps = keeps and not (attempts.placer.telling.traces or self._wants_before)
         self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
-        self._in_vain_for = in_vain if self._barred is not None else None
-        self._gains = in_vain if self._barred is not None and isinstance(in_vain, Gains) else None
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
         self._asks_whom = policies.implements("makeway_next")
@@ -110,17 +104,9 @@ class Greedy:
             if self._wants_before:
                 self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
             self._go_through(sorted(arrivals, key=place_of))
-            if self._in_vain_for is not None and self._gains is None:
-                self._learn(self._in_vain_for, arrivals)
         attempts.again = False
         self._ahead.jobs = ()
         self._settled = self._ledger.freed
-
-    def _learn(self, in_vain: InVain, arrivals: Sequence[Entry]) -> None:
-        """Take note that there is no room for those who came and wait, if so."""
-        waiting = [job for _, job, _ in arrivals if job.state is _PENDING]
-        if waiting and not self._placer.glance.among(waiting):
-            in_vain.nobody(arrivals=True)
 
     def _go_through_named(self, named: Sequence[Job]) -> None:
         """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
@@ -211,15 +197,10 @@ class Greedy:
         ledger, arrivals = self._ledger, self._queue.arrivals
         after: Entry | None = None
         going = True
-        freed_before, in_vain = ledger.freed, self._in_vain_for
-        able = self._able(barred)
-        no_room = able is not None and not able
-        left: Collection[Shape] = barred.behind(None)
-        if able is not None:
-            left = dict.fromkeys((*able, *barred.displacing)) if able else barred.displacing
+        left: Sequence[Shape] = barred.behind(None)
         while going:
             going = False
-            left = barred.open_among(left, able)
+            left = barred.open_among(left)
             if not left and not barred.apart:
                 break
             version, freed = ledger.version, ledger.freed
@@ -232,38 +213,7 @@ class Greedy:
                     going = True
                     break
             if ledger.freed != freed:
-                left, able = barred.behind(after), None
-            elif able:
-                able = self._still_able(able)
-        if in_vain is None:
-            pass
-        elif self._futile.saw_room or ledger.freed != freed_before:
-            in_vain.forget()
-        elif not no_room:
-            in_vain.nobody(arrivals=False)
-
-    def _able(self, barred: Barred) -> Sequence[Shape] | None:
-        """Return the shapes for which there is room, where that is known of nearly all; None: a glance has to tell."""
-        gains, in_vain = self._gains, self._in_vain_for
-        if gains is None:
-            return () if in_vain is not None and in_vain.holds() else None
-        gained = gains.among_all()
-        if gained is None:
-            return None
-        newcomers = gains.take_newcomers()
-        if not newcomers:
-            return barred.alike_to(gained)
-        able = barred.alike_to(key for key in gained if key not in newcomers)
-        return [*able, *glance(self._futile.glance, barred.alike_to(newcomers))]
-
-    def _still_able(self, able: Sequence[Shape]) -> Sequence[Shape]:
-        """Return those of `able` for which there is still room once somebody has started."""
-        there = [shape for shape in able if shape.entries]
-        gains = self._gains
-        still = gains.still([glanced_at(shape) for shape in there]) if gains is not None else None
-        if still is None:
-            return glance(self._futile.glance, there)
-        return [shape for shape in there if glanced_at(shape) in still] if still else ()
+                left = barred.behind(after)
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
