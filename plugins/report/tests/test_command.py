@@ -143,6 +143,17 @@ def test_what_is_no_record(tmp_path: Path, text: str, problem: str) -> None:
     assert not (tmp_path / "page.html").exists()
 
 
+def test_a_record_without_what_the_page_shows(tmp_path: Path, found: Path) -> None:
+    """One error, and no page."""
+    whole = json.loads(found.read_text())
+    del whole["record"]["policy"]["preempt"]
+    (tmp_path / "run.json").write_text(json.dumps(whole))
+    done = run("report", tmp_path / "run.json", "-o", tmp_path / "page.html")
+    assert done.exit_code == 2
+    assert "what it holds is damaged (LookupError" in done.output
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     """The file and the reason."""
     done = run("report", tmp_path / "none.json", "-o", tmp_path / "page.html")

@@ -75,8 +75,11 @@ def write_opened(
         style=style,
         policy=security_policy(script, style),
     )
-    for piece in page:
-        to(piece)
+    try:
+        for piece in page:
+            to(piece)
+    except jinja2.UndefinedError as error:  # a record that lacks what the page shows
+        raise LookupError(str(error)) from None
 
 
 def _title(runs: Sequence[Collected]) -> str:
