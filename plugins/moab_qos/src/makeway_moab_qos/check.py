@@ -20,7 +20,8 @@ from makeway_moab_qos.settings import NO_CLASS, Settings, path
 
 def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
     """Return all findings; for the hook."""
-    return [*slips(cluster, settings), *capabilities(settings), *_no_class(cluster, settings)]
+    notes = [*_no_class(cluster, settings), *_kept_memory(cluster, settings)]
+    return [*slips(cluster, settings), *capabilities(settings), *notes]
 
 
 def _no_class(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
@@ -32,6 +33,21 @@ def _no_class(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
             "RMCFG[...] DEFAULTCLASS= would name theirs"
         )
         yield Finding(level="note", where=path("klass"), message=text, section="moab 10")
+
+
+def _kept_memory(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
+    """A suspended job keeps its memory in Moab's books (SUSPENDRESOURCES), in Maui's it does not."""
+    if (
+        settings.maui
+        or settings.preempt_policy != "SUSPEND"
+        or not any(node.memory_mb for node in cluster.nodes)
+    ):
+        return
+    spared = (
+        "a RESTARTABLE job is requeued, and any other" if settings.choices.escalate_for_resources else "it"
+    )
+    text = f"a suspended job keeps its memory; where a preemptor wants that memory, {spared} is waited for"
+    yield Finding(level="note", where=path("preempt_policy"), message=text, section="moab 5.2")
 
 
 def _warning(where: str, message: str, section: str) -> Finding:
