@@ -35,7 +35,7 @@ def contract(tmp_path: Path, order: str = "") -> PreemptPolicyContract:
     class ByPath(PreemptPolicyContract):
         plugin = "preempt/by_path"
         module = loaded
-        examples = 5
+        examples = 20
 
     return ByPath()
 
