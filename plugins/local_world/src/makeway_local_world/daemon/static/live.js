@@ -109,7 +109,7 @@ function liveRun(now) {
     rangeTop: flat.map(([, top]) => top), rangeHeight: flat.map(([, , height]) => height),
     sentences: none(), reasons: none(), modes: [...new Set(told.map((each) => each.mode))], whys: [""],
     waitFrom: none(), waitLength: none(), waitReason: none(), waitJob: none(),
-    toldAt: none(), toldUntil: none(), toldAttempts: none(), toldOutcome: none(), toldText: none(), toldJob: none(),
+    toldAt: none(), toldOutcome: none(), toldText: none(), toldJob: none(),
     preemptAt: told.map((each) => each.at - live.zero), preemptor: told.map((each) => at.get(each.preemptor) ?? -1),
     victim: told.map((each) => at.get(each.victim)), preemptMode: zeros(told), preemptWhy: zeros(told), preemptLost: zeros(told),
   };
