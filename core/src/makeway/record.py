@@ -183,8 +183,7 @@ class Recorder:
             elif before is _PENDING:
                 self._changed.pop(job.id, None)
                 self._stop_waiting(history, now)
-        if before is _PENDING:
-            history.decided = None
+                history.decided = None
         if now > history.since or (before is _RUNNING and state in _ENDS):
             history.intervals.append((before, history.since, now, history.allocation, job.restarts))
         if before is _RUNNING:

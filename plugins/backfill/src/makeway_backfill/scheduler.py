@@ -420,7 +420,7 @@ class Backfill:
                     start = seen.closed.add(start, later)
                     continue
             if nodes not in seen.forecasts:
-                # Whoever may be displaced leaves whenever the job starts (recorded: backfill_displaces_later).
+                # Jobs that may be displaced leave whenever the job starts (recorded: backfill_displaces_later).
                 seen.forecasts[nodes] = self.forecast(job, nodes, removable)
             forecast = seen.forecasts[nodes]
             if forecast is None and later is None:

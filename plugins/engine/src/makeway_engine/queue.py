@@ -158,7 +158,7 @@ class Queue:
             self._ledger.wait_for(job, self._first_reason(job))
 
     def _first_reason(self, job: Job) -> str:
-        """Return what a job waits for before anybody has looked at it."""
+        """Return what a job waits for before it is looked at."""
         if job.spec.het_id is not None and self._het_for_resources:
             return "Resources"
         return "Priority" if self._behind_others and len(self.entries) > len(job.partitions) else "None"

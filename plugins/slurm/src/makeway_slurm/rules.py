@@ -273,7 +273,7 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 5.3",
     ),
     "waits_behind_others_at_once": Rule(
-        "a job that comes while others are eligible waits for Priority from then on, before anybody has looked at it",
+        "a job that comes while others are eligible waits for Priority from then on, before it is looked at",
         "1",
         section="slurm-gang-and-select 5.3",
     ),
