@@ -19,5 +19,7 @@ python -m pip install --quiet --upgrade "pip>=25.1"  # the first that knows --gr
 python -m pip install --quiet --group dev $projects
 # Tests start hundreds of children: without bytecode each would compile everything anew.
 unset PYTHONDONTWRITEBYTECODE
+# By day a test that passed passes again; at night sets are walked in another order each time.
+[ -n "${MAKEWAY_PROFILE:-}" ] || export PYTHONHASHSEED="${PYTHONHASHSEED:-0}"
 # One more than there are cores: many tests wait for processes, browsers and daemons.
 python -m pytest -n "$(($(nproc) + 1))" --dist loadfile "$@"
