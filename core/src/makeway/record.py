@@ -82,6 +82,8 @@ class Recorder:
         self.unrunnable = self._mishaps.unrunnable
         self.refusals = self._mishaps.refusals
         self.failures = self._mishaps.failures
+        self.commands: list[tuple[Seconds, Command]] = []
+        """What people did to jobs that are traced, with the instants."""
         self.grouping = Grouping()
         """By what the policy tells preemptors and victims apart, for the tables."""
         self.listens = sink is not None or archive is not None
@@ -442,6 +444,11 @@ class Recorder:
             self._at(now)
             data = {"command": command.name, "user": command.user, "reason": reason}
             self._sink(Line(now, "refused", command.job_id, data))
+
+    def obeyed(self, command: Command, job: Job, now: Seconds) -> None:
+        """A person's command was carried out."""
+        if self.traces(job):
+            self.commands.append((now, command))
 
     def note(self, kind: str, job_id: str, now: Seconds, **data: Any) -> None:
         """Write a line that is neither a change of state nor a preemption."""

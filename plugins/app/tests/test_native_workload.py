@@ -202,6 +202,11 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
             "t:2.on_signal: KILL always ends a job; allowed: other signals, such as USR1",
             id="KILL",
         ),
+        pytest.param(
+            '{"on_signal": {"STOP": "ignore"}}',
+            "t:2.on_signal: STOP always stops a job; allowed: other signals, such as USR1",
+            id="STOP",
+        ),
         pytest.param('{"nodes": true}', "t:2.nodes: got True; allowed: a whole number", id="bool"),
         pytest.param('{"nodes": 1.5}', "t:2.nodes: got 1.5; allowed: a whole number", id="half"),
         pytest.param('{"run_time": NaN}', "t:2.run_time: got nan; allowed: a number", id="NaN"),

@@ -177,3 +177,54 @@ def test_explain_all_parts_of_a_heterogeneous_job(run: Run, config: Path, tmp_pa
         f"job 5+{part} of user user: 1 node, no time limit, partition low, submitted at 0 s"
         for part in (0, 1)
     ]
+
+
+ALONE = '[[job]]\nid = "1"\nnodes = 1\nrun_time = 600\n'
+
+
+@pytest.mark.parametrize("signal", ["STOP", "tstp"])
+def test_a_job_that_a_person_stopped_by_a_signal_keeps_its_node(
+    run: Run, config: Path, tmp_path: Path, signal: str
+) -> None:
+    """Its processes stand still from 10 s to 30 s, so that it ends 20 s later; squeue(1): CPUs are retained."""
+    jobs = tmp_path / "alone.toml"
+    jobs.write_text(ALONE)
+    acts = ("--do", f"10 signal={signal} 1", "--do", "30 signal=CONT 1")
+    done = run("explain", config, jobs, "--job", 1, *acts)
+    assert done.status == 0
+    assert "COMPLETED at 620 s" in done.out
+    assert "where it was\n  0 s to 620 s: RUNNING on n1\n" in done.out
+    sent = [line for line in done.out.splitlines() if "a person sent it" in line]
+    assert [line.partition(",")[0] for line in sent] == [
+        f"  10 s: a person sent it SIG{signal.upper()}",
+        "  30 s: a person sent it SIGCONT",
+    ]
+
+
+def test_a_stopped_job_goes_on_only_once_it_is_continued(run: Run, config: Path, tmp_path: Path) -> None:
+    """Without CONT it runs into its time limit, which goes on; CONT does nothing to one that is suspended."""
+    jobs = tmp_path / "alone.toml"
+    jobs.write_text(ALONE + "time_limit = 700\n")
+    done = run("explain", config, jobs, "--job", 1, "--do", "10 signal=STOP 1")
+    assert "TIMEOUT at 700 s" in done.out
+    acts = ("--do", "10 suspend 1", "--do", "20 signal=CONT 1", "--do", "40 resume 1")
+    done = run("explain", config, jobs, "--job", 1, *acts)
+    assert "COMPLETED at 630 s" in done.out
+    assert "10 s to 40 s: SUSPENDED on n1" in done.out
+
+
+def test_explain_tells_what_people_did_and_what_they_were_refused(
+    run: Run, config: Path, tmp_path: Path
+) -> None:
+    """Each with its instant."""
+    jobs = tmp_path / "alone.toml"
+    jobs.write_text(ALONE)
+    acts = ["10 suspend 1", "15 resume 1", "20 requeue 1", "20 resume 1", "700 signal=KILL 1"]
+    done = run("explain", config, jobs, "--job", 1, *(word for act in acts for word in ("--do", act)))
+    (told,) = [each for each in done.out.split("\n\n") if each.startswith("what people did to it")]
+    assert told.splitlines()[1:4] == [
+        "  10 s: a person suspended it",
+        "  15 s: a person resumed it",
+        "  20 s: a person requeued it",
+    ]
+    assert told.splitlines()[4].startswith("  20 s: a person asked for resume, in vain: the job is ")

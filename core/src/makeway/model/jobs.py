@@ -147,9 +147,10 @@ class SpecDraft:
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
     on_signal: Mapping[str, str] = mapping()
-    """Signal other than TERM and KILL (``USR1``) -> what its processes do: ``die``, ``exit`` (end well), ``ignore``.
+    """Signal (``USR1``) -> what its processes do: ``die``, ``exit`` (end well), ``ignore``; not for TERM, KILL and STOP.
 
-    Whatever is not named is ignored. For simulations; KILL always ends a job.
+    TSTP, TTIN and TTOU stop them until CONT, whatever else is not named is ignored. For simulations; KILL always ends a
+    job, and STOP always stops one, which keeps its CPUs and counts as running.
     """
     on_term: str = "default"
     """What its processes do on SIGTERM: ``default`` (die), ``exit`` (end well), ``ignore``."""

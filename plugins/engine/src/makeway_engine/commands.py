@@ -118,6 +118,7 @@ class Commands:
             doing = {"priority": "give it a priority"}.get(command.name, f"{command.name} it")
             raise Refused(f"an operator {what} the job; only operators may {doing}")
         verb(job, command)
+        self._recorder.obeyed(command, job, self._ledger.now)
         self._transitions.changed = True
 
     def _suspend(self, job: Job, command: Command) -> None:

@@ -17,6 +17,7 @@ from makeway.errors import place_of
 from makeway.metrics import tidy
 from makeway.model import NOTHING, Check, Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.record import Decision, History, Preemption
+from makeway.worlds.events import Command
 from makeway_app.replay import Run
 from makeway_app.report import clock, count, instant, stay_told
 from makeway_engine.engine import Engine
@@ -205,6 +206,9 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
     yield _paragraph("why it waited", _lines(_wait(run, wait) for wait in long), "it did not")
     if stays:
         yield _paragraph("why it stayed suspended", _stayed(stays, places), "it did not")
+    acts = list(_acts(run, history.job))
+    if acts:
+        yield _paragraph("what people did to it", acts, "nothing")
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
     told = (line for group in groups(decisions) for line in _told(run, group, witness))
     yield _paragraph("what was decided about it", told, "it was never tried")
@@ -365,6 +369,44 @@ def _stayed(stretches: Sequence[Stretch], places: Mapping[str, str]) -> Iterator
 def _stay(stay: Stay, places: Mapping[str, str]) -> str:
     by = f" [{place_of(stay.setting, places)}]" if stay.setting else ""
     return f"{stay_told(stay)}{by}"
+
+
+def _acts(run: Run, job: Job) -> Iterator[str]:
+    """Yield what people did to a job, or to the whole of which it is a component, and what they were refused."""
+    names = (job.id, job.spec.het_id)
+    recorder = run.recorder
+    done = [(at, each, "") for at, each in recorder.commands if each.job_id in names]
+    done += [each for each in recorder.refusals if each[1].job_id in names]
+    for at, command, refusal in sorted(done, key=lambda each: each[0]):
+        who = "a person" if command.user is None else f"user {command.user}"
+        if refusal:
+            value = f" {command.value}" if command.value else ""
+            yield f"{instant(at)}: {who} asked for {command.name}{value}, in vain: {refusal}"
+        else:
+            yield f"{instant(at)}: {who} {_did(command)}"
+
+
+def _did(command: Command) -> str:
+    value = f": {command.value}" if command.value else ""
+    if command.name == "signal":
+        name = command.value.upper().removeprefix("SIG")
+        return f"sent it SIG{name}" + (", which stops its processes until SIGCONT" if name == "STOP" else "")
+    if command.name == "priority":
+        return f"gave it priority {command.value}"
+    return f"{_PAST.get(command.name, command.name)} it{value}"
+
+
+_PAST = {
+    "suspend": "suspended",
+    "resume": "resumed",
+    "requeue": "requeued",
+    "cancel": "cancelled",
+    "checkpoint": "checkpointed and requeued",
+    "hold": "held",
+    "release": "released",
+    "change": "changed",
+    "start": "started",
+}
 
 
 # --------------------------------------------------------------------------------- decisions

@@ -35,6 +35,9 @@ from makeway.worlds.events import (
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
 _COMPLETED = JobState.COMPLETED
 _NEVER = math.inf
+_STOPS = frozenset(("STOP", "TSTP", "TTIN", "TTOU"))
+"""Signals that stop processes which do not catch them, until CONT; the job keeps its CPUs and its state."""
+_UNCATCHABLE = {"KILL": "die", "STOP": "stop"}
 _new = tuple.__new__
 """Makes an event in half the time that it takes by its own name."""
 
@@ -42,7 +45,17 @@ _new = tuple.__new__
 class _Process:
     """The work of one incarnation of a job."""
 
-    __slots__ = ("dying", "incarnation", "job", "left", "ran", "running_since", "serial", "started_at")
+    __slots__ = (
+        "dying",
+        "incarnation",
+        "job",
+        "left",
+        "ran",
+        "running_since",
+        "serial",
+        "started_at",
+        "still",
+    )
 
     def __init__(self, job: Job, incarnation: int, left: Seconds | None, since: Seconds, serial: int) -> None:
         self.job = job
@@ -56,6 +69,8 @@ class _Process:
         """An end that was planned under another serial is void."""
         self.dying = False
         """Whether a signal ends it at this instant."""
+        self.still = False
+        """Whether a signal stopped it: the scheduler does not know, and the job counts as running."""
 
     def hears(self, now: Seconds) -> bool:
         """Whether there is anything yet that a signal could reach: not in the instant of the start (recorded)."""
@@ -226,7 +241,9 @@ class SimulatedWorld:
         process.running_since = now
         self._serial += 1
         process.serial = self._serial
-        if self._clockwork.stopped_work_counts and process.left is not None and job.spec.run_time is not None:
+        counts = self._clockwork.stopped_work_counts and not process.still
+        process.still = False
+        if counts and process.left is not None and job.spec.run_time is not None:
             process.left = min(process.left, max(0.0, job.spec.run_time - job.ran_until(now)))
         if process.left is not None:
             self._plan_end(job, process, process.left, now)
@@ -242,7 +259,7 @@ class SimulatedWorld:
             delay += self._clockwork.checkpoint_time
         stays = (
             process is not None
-            and process.running_since is not None
+            and (process.still or process.running_since is not None)
             and process.hears(now)
             and not process.dying
         )
@@ -269,11 +286,18 @@ class SimulatedWorld:
             return
         if not process.hears(now) or (action.steps_only and not job.spec.steps):
             return
+        if action.signal == "CONT" and process.still:
+            self._continue(job, now, incarnation)
         if action.signal == "TERM":
             reaction = job.spec.on_term
         else:
-            reaction = "die" if action.signal == "KILL" else job.spec.on_signal.get(action.signal, "ignore")
-        if reaction == "ignore":
+            reaction = _UNCATCHABLE.get(action.signal) or job.spec.on_signal.get(
+                action.signal, "stop" if action.signal in _STOPS else "ignore"
+            )
+        if reaction == "stop" and process.running_since is not None:
+            self._stop(job, now, incarnation)
+            process.still = True
+        if reaction in ("ignore", "stop"):
             return
         state = _COMPLETED if reaction == "exit" else JobState.FAILED
         process.dying = True
@@ -294,7 +318,14 @@ class SimulatedWorld:
         return {
             "due": due,
             "processes": {
-                job_id: [process.left, process.running_since, process.ran, process.started_at, process.dying]
+                job_id: [
+                    process.left,
+                    process.running_since,
+                    process.ran,
+                    process.started_at,
+                    process.dying,
+                    process.still,
+                ]
                 for job_id, process in self.processes.items()
             },
             "saving": sorted(self._saving),
@@ -320,9 +351,9 @@ class SimulatedWorld:
         for job in jobs:
             self._serial += 1
             known = told.get("processes", {}).get(job.id)
-            left, since, ran, started, dying = known or self._left(job, now)
+            left, since, ran, started, dying, still = known or self._left(job, now)
             process = _Process(job, job.starts, left, started, self._serial)
-            process.running_since, process.ran, process.dying = since, ran, dying
+            process.running_since, process.ran, process.dying, process.still = since, ran, dying, still
             self.processes[job.id] = process
             if memory is None and since is not None and left is not None:
                 self._plan_end(job, process, left, now)
@@ -337,7 +368,9 @@ class SimulatedWorld:
         self._saving = set(memory["saving"])
         self._epilogs = [(at, job_id, incarnation) for at, job_id, incarnation in memory["epilogs"]]
 
-    def _left(self, job: Job, now: Seconds) -> tuple[Seconds | None, Seconds | None, Seconds, Seconds, bool]:
+    def _left(
+        self, job: Job, now: Seconds
+    ) -> tuple[Seconds | None, Seconds | None, Seconds, Seconds, bool, bool]:
         """Return the work that a job has left, since when it runs, and how long it ran before that."""
         ran, left = job.ran_until(now), job.spec.run_time
         if left is not None:
@@ -345,7 +378,7 @@ class SimulatedWorld:
                 left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
             left = max(0.0, left - ran)
         since = now if job.state is JobState.RUNNING else None
-        return left, since, ran, job.started_at if job.started_at is not None else now, False
+        return left, since, ran, job.started_at if job.started_at is not None else now, False, False
 
     # ----------------------------------------------------------------------------- survey
     def survey(self) -> Survey:
@@ -365,7 +398,7 @@ class SimulatedWorld:
         place = process.job.allocation
         return Seen(
             job_id=process.job.id,
-            state=JobState.SUSPENDED if since is None else JobState.RUNNING,
+            state=JobState.RUNNING if process.still or since is not None else JobState.SUSPENDED,
             incarnation=process.incarnation,
             nodes=place.nodes if place is not None else 0,
             started_at=process.started_at,

@@ -113,6 +113,8 @@ def _wrong_reaction(name: str, reaction: str) -> str:
         return "TERM has a key of its own: on_term"
     if name == "KILL":
         return "KILL always ends a job; allowed: other signals, such as USR1"
+    if name == "STOP":
+        return "STOP always stops a job; allowed: other signals, such as USR1"
     if not _SIGNAL.fullmatch(name):
         return f"got the signal {shown(name)}; allowed: a name without SIG, such as USR1"
     if reaction not in _ON_SIGNAL:
