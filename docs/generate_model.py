@@ -94,7 +94,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "BulkAttempt",
         "ForecastingSelector",
         "ForesightedSelector",
-        "PromptSelector",
         "ScreeningSelector",
         "Turns",
     ),

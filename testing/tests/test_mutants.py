@@ -493,18 +493,6 @@ class ScreensAll(Faulty):
         return [job for job in jobs if job.size == 1]
 
 
-class PromptlyElsewhere(Faulty):
-    """Places jobs at once on all of their nodes."""
-
-    def attempt(self, job: Job, nodes: int, view: ClusterView) -> Any:
-        """Begin an attempt without a fault."""
-        return self._inner.attempt(job, nodes, view)
-
-    def place_now(self, job: Job, nodes: int, view: ClusterView) -> Any:
-        """Break the rule."""
-        return on_nodes(nodes)
-
-
 def selecting(fault: type[Faulty]) -> Any:
     """Return a plugin that selects as select/linear does, but for the fault."""
 
@@ -747,10 +735,6 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (SelectContract, selecting(ProbingBooks), "test_probing_changes_nothing", "the next attempt finds"),
     (SelectContract, selecting(NeverGivesBack), "test_everything_is_given_back", "as a new one does"),
     (SelectContract, selecting(ScreensAll), "test_screen_drops_nobody_who_fits", "could not have started"),
-    (
-        *(SelectContract, selecting(PromptlyElsewhere)),
-        *("test_it_places_at_once_as_an_attempt_does", "says what an attempt says"),
-    ),
     (GangContract, arbitrating(NeverResumes), "test_suspended_jobs_resume", "is resumed"),
     (GangContract, arbitrating(StandsStill), "test_equal_jobs_take_turns", "none waits longer than n - 1"),
     (GangContract, arbitrating(TicksInThePast), "test_the_next_tick_lies_ahead", "never in the past"),

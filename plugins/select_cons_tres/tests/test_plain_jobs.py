@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -13,18 +13,13 @@ import pytest
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.model import Blocked, ClusterView, Job, JobSpec, Placement
-from makeway_select_cons_tres import remaining, selector
+from makeway.model import JobSpec
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Wish
-from makeway_select_cons_tres.layout import Layout
-from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.search import _Search
-from makeway_select_cons_tres.selector import ConsSelector
-from makeway_select_cons_tres.single import charge, discharge
 from makeway_select_cons_tres.steps import CoreTest, Shortage
 from makeway_testing.builders import config, node
 from makeway_testing.scenario import replay_table
@@ -89,33 +84,7 @@ def jobs(seed: int, count: int = 120) -> list[JobSpec]:
     return sorted(drawn, key=lambda spec: spec.submit_at)
 
 
-def named(found: Placement | Blocked) -> dict[str, Any]:
-    """Return an answer as plain values, so that a difference is seen."""
-    return attrs.asdict(found)
-
-
 SITES = [(scheduler, seed) for scheduler in ("builtin", "easy", "greedy") for seed in range(5)]
-
-
-@pytest.mark.parametrize(("scheduler", "seed"), SITES)
-def test_a_job_is_placed_where_an_attempt_would_place_it(
-    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same node, cores and memory; or blocked with the same words."""
-    asked = {Placement: 0, Blocked: 0}
-    place = Prompt.place
-
-    def checked(self: Prompt, job: Job, nodes: NodeBits, view: ClusterView) -> Placement | Blocked:
-        found = place(self, job, nodes, view)
-        assert isinstance(self._known, ConsSelector)
-        assert named(found) == named(self._known.attempt(job, nodes, view).probe())
-        asked[type(found)] += 1
-        return found
-
-    monkeypatch.setattr(Prompt, "place", checked)
-    replay_table(jobs(seed), config=site(seed, scheduler))
-    if site(seed, scheduler).policy.preempt_mode != ("suspend", "gang"):
-        assert asked[Placement] > 50
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -150,74 +119,6 @@ def looked_for(books: Books, wish: Wish, nodes: NodeBits) -> int:
         if kind.idle.cpus_of(index, free, books) >= kind.wanted and left >= kind.least_memory:
             serving.append((layout.weight[index], index))
     return min(serving)[1] if serving else -1
-
-
-STATE = (
-    "busy",
-    "memory",
-    "marks",
-    "sharing",
-    "busy_nodes",
-    "charged_nodes",
-    "marked_nodes",
-    "reserved_nodes",
-)
-
-
-def state(books: Books) -> list[Any]:
-    """Return all that books say."""
-    books.sync()
-    rows = {
-        index: [(row.cores, row.count, list(row.jobs)) for row in part.rows]
-        for index, part in books.parts.items()
-    }
-    return [rows, books.any_overlaid, *(getattr(books, name) for name in STATE)]
-
-
-@pytest.mark.parametrize(("scheduler", "seed"), SITES)
-def test_the_books_are_the_same(scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job of one node is charged and taken out in one go; the verbs leave the same behind."""
-    twins: dict[int, Books] = {}
-    done = 0
-
-    def beside(verb: Callable[[Books, Job], None], plain: Callable[[Books, Job], None]) -> Any:
-        def both(books: Books, job: Job) -> None:
-            nonlocal done
-            twin = twins[id(books)]
-            plain(twin, job)
-            verb(books, job)
-            done += 1
-            assert state(books) == state(twin)
-
-        return both
-
-    begin = Books.__init__
-
-    def with_twin(self: Books, layout: Layout) -> None:
-        begin(self, layout)
-        twin = Books.__new__(Books)
-        begin(twin, layout)
-        twins[id(self)] = twin
-
-    def both_ways(name: str) -> Callable[[Books, Job], None]:
-        plain: Callable[[Books, Job], None] = getattr(Books, name)
-
-        def both(self: Books, job: Job) -> None:
-            plain(self, job)
-            if id(self) in twins:
-                plain(twins[id(self)], job)
-
-        return both
-
-    add, remove = Books.add, Books.remove
-    monkeypatch.setattr(Books, "__init__", with_twin)
-    for name in ("suspend", "resume"):
-        monkeypatch.setattr(Books, name, both_ways(name))
-    for module in (selector, remaining):
-        monkeypatch.setattr(module, "charge", beside(charge, add))
-        monkeypatch.setattr(module, "discharge", beside(discharge, remove))
-    replay_table(jobs(seed), config=site(seed, scheduler))
-    assert done > 150
 
 
 @pytest.mark.parametrize(("scheduler", "seed"), [(name, seed) for name, seed in SITES if name != "easy"])

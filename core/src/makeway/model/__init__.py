@@ -45,7 +45,6 @@ from makeway.model.speed import (
     BulkAttempt,
     ForecastingSelector,
     ForesightedSelector,
-    PromptSelector,
     ScreeningSelector,
     Turns,
 )
@@ -110,7 +109,6 @@ __all__ = [
     "Plan",
     "PreemptBasis",
     "PreemptMode",
-    "PromptSelector",
     "Protection",
     "Qos",
     "QueuedGang",

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from makeway.bitmap import NodeBits
-from makeway.model.answers import Blocked, Candidates, Placement
+from makeway.model.answers import Candidates
 from makeway.model.jobs import Job
 from makeway.model.parts import Selector
 from makeway.model.values import PreemptMode, Seconds
@@ -126,10 +126,3 @@ class Turns(Protocol):
         nobody, whoever is there, and only what was given back closes fewer nodes to it. Where the selector
         says the same (`Selector`, ``ignores_time_limits``), one job of a kind is tried until something is given back.
         """
-
-
-class PromptSelector(Selector, Protocol):
-    """A selector that answers for a plain job without making an attempt."""
-
-    def place_now(self, job: Job, nodes: NodeBits, view: ClusterView) -> Placement | Blocked:
-        """Return what ``attempt(job, nodes, view).probe()`` returns."""

@@ -18,11 +18,9 @@ books      who holds what (4.3.1, 4.3.10)
 kinds      what jobs with the same request have in common
 fitting    which nodes have what each of them wants of a node
 idle       the first node with enough idle cores and memory, and what no node has
-single     jobs of one node charged and taken out in one go
 absent     books without jobs that searches take out, kept in step
 remaining  who would be left if all who may be displaced were gone
 one_node   the shorter way for jobs of one node (4.3.6)
-prompt     a plain job of one node placed at once
 choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes

@@ -299,10 +299,6 @@ class ConsAttempt:
             impossible = self.known.possible(self.job, self.view)
             if impossible is not None:
                 return impossible
-        return self.without_room()
-
-    def without_room(self) -> Blocked:
-        """Return what is said of a job for which something was missing in the last try."""
         wanted, short = self.kind.request.min_nodes, self.short
         return Blocked(
             reason="Resources",

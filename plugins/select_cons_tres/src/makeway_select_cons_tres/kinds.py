@@ -60,7 +60,7 @@ class Kind:
     screen_wish: Wish | None = None
     """What decides at a glance whether a node fits one of its jobs; None: it takes more to say (`idle`)."""
     place_wish: Wish | None = None
-    """What decides where one of its jobs is placed; None: it takes more to say (`prompt`)."""
+    """What decides where one of its jobs is placed; None: it takes more to say."""
     looks_at_used: bool = False
     """Whether its jobs look at cores in use as well."""
     verdict: tuple[NodeBits, Blocked | None] | None = None

@@ -14,7 +14,6 @@ from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.layout import Layout
-from makeway_select_cons_tres.single import charge, discharge
 
 
 class RemainingBooks:
@@ -46,11 +45,11 @@ class RemainingBooks:
 
     def _add(self, job: Job) -> None:
         self.there[job.id] = job
-        charge(self._books, job)
+        self._books.add(job)
         if job.state is JobState.SUSPENDED:
             self._books.suspend(job)
 
     def released(self, job: Job) -> None:
         """Take back what `job` holds, while it is still known."""
         if self.there.pop(job.id, None) is not None:
-            discharge(self._books, job)
+            self._books.remove(job)

@@ -26,10 +26,8 @@ from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.known import Known
-from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import MARKS
-from makeway_select_cons_tres.single import charge, discharge
 from makeway_select_cons_tres.steps import looks_beyond_idle
 
 _MOST_KINDS_OF_PREEMPTORS = 32
@@ -47,9 +45,6 @@ class ConsSelector(Known):
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
-        self._prompt = Prompt(self)
-        self.place_now = self._prompt.place
-        """See `makeway.model.PromptSelector`."""
         self._staying: dict[Hashable, RemainingBooks] = {}
         """Who stays when a kind of preemptors displaces all whom it may."""
 
@@ -57,7 +52,7 @@ class ConsSelector(Known):
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
         self.kind_of.pop(job.id, None)
-        charge(self.books, job)
+        self.books.add(job)
         if self._ahead.lasting is not None:
             self._ahead.placed(job)
 
@@ -65,7 +60,7 @@ class ConsSelector(Known):
         """Take back what a job held."""
         if self._ahead.lasting is not None:
             self._ahead.released(job)
-        discharge(self.books, job)
+        self.books.remove(job)
         for staying in self._staying.values():
             if job.id in staying.there:
                 staying.released(job)

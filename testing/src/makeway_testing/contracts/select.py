@@ -67,8 +67,6 @@ class _Shown:
         self._view: ClusterView | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if name == "place_now":
-            raise AttributeError(name)  # every job is to be attempted, and each question shown
         return getattr(self._inner, name)
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> Attempt:
@@ -244,19 +242,6 @@ class SelectContract(DecisionContract):
     def test_screen_drops_nobody_who_fits(self) -> None:
         """Whoever `screen` drops could not have started."""
         self.asked(lambda question: None, screened=True)
-
-    def test_it_places_at_once_as_an_attempt_does(self) -> None:
-        """`place_now`, where there is one, says what an attempt says with nobody removed."""
-
-        def rule(question: Question) -> str | None:
-            place = getattr(question.selector, "place_now", None)
-            if place is None:
-                return None
-            found, probed = place(question.job, question.nodes, question.view), question.attempt().probe()
-            said, wanted = plain(found), plain(probed)
-            return None if said == wanted else f"it says {short(said)}, and an attempt {short(wanted)}"
-
-        self.asked(rule)
 
     def test_forecasts_lie_ahead(self) -> None:
         """A forecast is for now or later, on nodes that the job may use."""

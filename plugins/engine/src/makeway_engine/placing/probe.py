@@ -13,7 +13,6 @@ from makeway.config import McsTable
 from makeway.model import (
     Attempt,
     Blocked,
-    ClusterView,
     Exclusive,
     Forecast,
     Job,
@@ -40,7 +39,6 @@ from makeway_engine.rulings import Rulings
 _USER = Exclusive.USER
 _NO_ROOM = Blocked()
 """What is said of a job that a glance shows to have no room."""
-Place = Callable[[Job, NodeBits, ClusterView], Placement | Blocked]
 _MOST_TOLD = 100
 """Answers of policies that are remembered."""
 
@@ -78,8 +76,6 @@ class Prober:
         """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
         self.plain = not (self._closes or self._in_sets is not None or self._gang)
         """Whether a job has all nodes that are open to it, and is asked about once."""
-        self._place: Place | None = getattr(selector, "place_now", None)
-        """Answers without an attempt; None: the selector has no such way."""
         self._could_run_on: Callable[[Job, NodeBits], bool] | None = getattr(selector, "could_run_on", None)
         """Says whether a job could run on idle nodes; None: the selector does not."""
 
@@ -161,15 +157,8 @@ class Prober:
         return self.in_full(question, preempt=preempt)
 
     def _on(self, job: Job, nodes: NodeBits) -> Placement | Blocked:
-        """Ask the selector for a place on some nodes, without an attempt if it answers so, and check the answer."""
-        place = self._place
-        if place is None:
-            return self.look(self._selector.attempt(job, nodes, self._ledger))
-        try:
-            found = place(job, nodes, self._ledger)
-        except Exception as error:
-            raise self._policies.blame("makeway_selector", job, error) from error
-        return self.checked(job, found)
+        """Ask the selector for a place on some nodes, and check the answer."""
+        return self.look(self._selector.attempt(job, nodes, self._ledger))
 
     def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
         """Whether a job could run on some nodes if nobody else was there: by the selector's own word, if it has one."""
@@ -316,20 +305,11 @@ class Prober:
             found: object = attempt.probe()
         except Exception as error:
             raise self._policies.blame("makeway_selector", attempt.job, error) from error
-        return self.checked(attempt.job, found)
-
-    def checked(self, job: Job, found: object) -> Placement | Blocked:
-        """Return a selector's answer.
-
-        :raises PolicyError: it is none.
-        """
         if isinstance(found, Placement):
-            wrong = misplaced(job, found, self._ledger, self._recorder.node_list)
-            if wrong:
-                raise self._policies.fault("makeway_selector", job, wrong)
+            self.check(attempt.job, found, "makeway_selector")
         elif not isinstance(found, Blocked):
             text = f"its probe() returned {found!r:.80}; allowed: Placement or Blocked"
-            raise self._policies.fault("makeway_selector", job, text)
+            raise self._policies.fault("makeway_selector", attempt.job, text)
         return found
 
     def check(self, job: Job, placement: Placement, hook: str) -> None:
