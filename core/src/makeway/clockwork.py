@@ -70,6 +70,8 @@ class Clockwork:
     """With `kill_wait`: how long a preemptor waits before it may have others killed again."""
     requeue_delay: Duration = _delay(0.0)
     """From leaving its nodes until a requeued job may start again."""
+    min_job_age: Duration = _delay(300.0)
+    """How long a person may have a job run again that has ended (MinJobAge); 0: for good."""
     completing_time: Duration = _delay(0.0)
     """From the end of a job's processes until its nodes are free (epilog)."""
     batch_host_delay: Duration = _delay(0.0)

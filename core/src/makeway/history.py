@@ -52,6 +52,8 @@ class History:
     first_start: Seconds | None = None
     final_state: JobState | None = None
     ended_at: Seconds | None = None
+    revived: bool = False
+    """Whether a person had it run again after it had ended."""
     preempted: int = 0
     lost: Seconds = 0.0
     """Core-seconds thrown away; all of the job where preemption ended it."""

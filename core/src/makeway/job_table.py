@@ -31,7 +31,7 @@ class JobTable:
     def came(self, job: Job, view: ClusterView) -> None:
         """A job was submitted."""
         del view
-        self._last = job.index
+        self._last = max(self._last, job.index)
         array = job.spec.array_id
         if array is not None:
             self._of_rest.setdefault(array, (job.index, 0))

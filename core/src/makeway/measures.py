@@ -26,14 +26,14 @@ class Measures:
     def amended(self, job: Job, allocation: Allocation | None, seconds: Seconds) -> None:
         """A job ran so many seconds more than was thought, or fewer."""
 
-    def lost(self, job: Job, seconds: Seconds) -> None:
-        """So many seconds of a job's running were thrown away."""
+    def lost(self, job: Job, allocation: Allocation | None, seconds: Seconds) -> None:
+        """So many seconds of a job's running on this allocation were thrown away; below 0: they were not, after all."""
 
     def preempted(self, mode: PreemptMode) -> None:
         """A job was told to make way."""
 
     def ended(self, job: Job, *, started: bool, needed: Seconds, now: Seconds) -> None:
-        """A job is over.
+        """A job is over; one that a person has run again was over at its first end.
 
         :param started: whether it ever ran.
         :param needed: for how many seconds it had to run (`makeway.history.needed`).

@@ -25,7 +25,7 @@ from makeway.history import (
 from makeway.measures import Measures
 from makeway.metrics import SLOWDOWN_BOUND, Metrics, tidy
 from makeway.mishaps import Mishaps
-from makeway.model import Cluster, Grouping, Job, JobState, PreemptMode, Seconds
+from makeway.model import Allocation, Cluster, Grouping, Job, JobState, PreemptMode, Seconds
 from makeway.shapes import Shapes
 from makeway.worlds.events import Command
 
@@ -243,25 +243,56 @@ class Recorder:
         metrics = self.metrics
         if now > metrics.last_end:
             metrics.last_end = now
-        metrics.ended += 1
         run = history.worked
-        whole = asked = needed(job, run)
-        metrics.core_seconds_asked += asked * job.spec.cpus
+        whole = self._count(history, now, 1)
         if state is JobState.PREEMPTED:
-            asked -= self._undone(history, asked)
-        if state is JobState.COMPLETED or state is JobState.PREEMPTED:
-            metrics.core_seconds_done += asked * job.spec.cpus
-        started = history.first_start is not None
-        if started:
-            slow = (now - job.spec.submit_at) / max(whole, run, _BOUND)
-            metrics.slowdowns += slow if slow > 1.0 else 1.0
-            metrics.ran += 1
-        if self._measures:
+            self._undone(history, whole, 1)
+        if self._measures and not history.revived:
+            started = history.first_start is not None
             self.measures.ended(job, started=started, needed=max(whole, run), now=now)
         if self._archive is not None:
             self._archive.ended(history, self)
         if not self.keeps:
             del self.histories[job.id]
+
+    def _count(self, history: History, at: Seconds, times: int) -> Seconds:
+        """Count a job that ended at `at` in the figures, or take that back; return for how long it has to run.
+
+        :param times: 1, or -1 to take it back.
+        """
+        metrics, job = self.metrics, history.job
+        metrics.ended += times
+        run, state = history.worked, history.final_state
+        whole = asked = needed(job, run)
+        metrics.core_seconds_asked += times * asked * job.spec.cpus
+        if state is JobState.PREEMPTED:
+            asked = asked if self._come_to(history, asked) is None else 0.0
+        if state is JobState.COMPLETED or state is JobState.PREEMPTED:
+            metrics.core_seconds_done += times * asked * job.spec.cpus
+        if history.first_start is not None:
+            slow = (at - job.spec.submit_at) / max(whole, run, _BOUND)
+            metrics.slowdowns += times * (slow if slow > 1.0 else 1.0)
+            metrics.ran += times
+        return whole
+
+    def revived(self, history: History, now: Seconds) -> None:
+        """A job that had ended is to run again: its end counts no longer."""
+        job = history.job
+        whole = self._count(history, history.ended_at or now, -1)
+        if history.final_state is JobState.PREEMPTED:
+            self._undone(history, whole, -1)
+        self.histories[job.id] = history
+        history.revived = True
+        history.state, history.since = _PENDING, now
+        history.final_state = history.ended_at = None
+
+    def thrown_away(self, job: Job) -> Seconds:
+        """All that a job has come to counts as lost, for it begins anew; return for how long it ran."""
+        history = self.histories[job.id]
+        seconds = history.worked
+        history.worked = 0.0
+        self._lose(history, history.allocation, seconds)
+        return seconds
 
     def work_kept(self, job: Job, seconds: Seconds) -> None:
         """Running time of an incarnation that counted."""
@@ -285,31 +316,43 @@ class Recorder:
 
     def work_lost(self, job: Job, seconds: Seconds) -> None:
         """Running time that a requeue or cancel threw away."""
-        lost = seconds * self.cores_of(job)
-        self.histories[job.id].lost += lost
+        self._lose(self.histories[job.id], job.allocation, seconds)
+
+    def _lose(self, history: History, allocation: Allocation | None, seconds: Seconds) -> None:
+        job, lost = history.job, seconds * self.shapes.cpus_held(allocation)
+        history.lost += lost
         self.metrics.core_seconds_lost += lost
         if lost:
             _, before = self.metrics.lost_by_job.get(job.id, ("", 0.0))
             self.metrics.lost_by_job[job.id] = job.user, before + lost
-        self.measures.lost(job, seconds)
+        self.measures.lost(job, allocation, seconds)
 
-    def _undone(self, history: History, whole: Seconds) -> Seconds:
-        """Count a job that preemption ended, with the work it never came to; return what must be submitted again.
+    def _come_to(self, history: History, whole: Seconds) -> Seconds | None:
+        """Return how far a job has come that preemption ended; None: it was through all the same.
 
-        :param whole: how long it has to run. One that was through all the same is not counted.
+        :param whole: how long it has to run.
         """
         job = history.job
         starts = [each for each in history.intervals if each[0] is _RUNNING and each[4] == job.restarts]
         come_to = job.begun_with + math.fsum(end - start for _, start, end, _, _ in starts)
-        if job.spec.run_time is not None and come_to >= whole - _TOLERANCE:
-            return 0.0
-        self.work_lost(job, max(0.0, whole - come_to))
+        through = job.spec.run_time is not None and come_to >= whole - _TOLERANCE
+        return None if through else come_to
+
+    def _undone(self, history: History, whole: Seconds, times: int) -> None:
+        """Count a job that preemption ended, with the work it never came to, or take that back.
+
+        :param whole: how long it has to run. One that was through all the same is not counted.
+        :param times: 1, or -1 to take it back.
+        """
+        job, come_to = history.job, self._come_to(history, whole)
+        if come_to is None:
+            return
+        self._lose(history, history.allocation, times * max(0.0, whole - come_to))
         saved = job.begun_with + job.checkpointed if job.marked_saved else 0.0
-        again = max(0.0, max(whole, come_to) - saved)
-        history.again = again * self.cores_of(job)
-        self.metrics.core_seconds_to_submit_again += history.again
-        self.metrics.ended_by_preemption += 1
-        return whole
+        again = max(0.0, max(whole, come_to) - saved) * self.shapes.cpus_held(history.allocation)
+        history.again = again if times > 0 else 0.0
+        self.metrics.core_seconds_to_submit_again += times * again
+        self.metrics.ended_by_preemption += times
 
     # ------------------------------------------------------------------ reasons for waiting
     def waits_for(self, job: Job, now: Seconds) -> None:

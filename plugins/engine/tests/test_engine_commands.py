@@ -217,8 +217,8 @@ def test_a_suspended_job_that_is_requeued_is_held() -> None:
         pytest.param("150 cancel a", "the job is unknown or has ended", id="a finished job"),
         pytest.param(
             "150 requeue a",
-            "the job is unknown or has ended; Slurm would run an ended one again, which is not modelled",
-            id="a finished job to be run again",
+            "the job is unknown or has ended",
+            id="a finished job in a world that may be real",
         ),
         pytest.param(
             "10 start b", "there is no room: Resources: 1 node wanted, 0 usable", id="start without room"

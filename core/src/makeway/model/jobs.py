@@ -147,7 +147,7 @@ class SpecDraft:
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
     on_signal: Mapping[str, str] = mapping()
-    """Signal (``USR1``) -> what its processes do: ``die``, ``exit`` (end well), ``ignore``; not for TERM, KILL and STOP.
+    """Signal other than TERM, KILL, STOP (``USR1``) -> what its processes do: ``die``, ``exit`` (end well), ``ignore``.
 
     TSTP, TTIN and TTOU stop them until CONT, whatever else is not named is ignored. For simulations; KILL always ends a
     job, and STOP always stops one, which keeps its CPUs and counts as running.

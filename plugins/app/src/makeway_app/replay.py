@@ -117,6 +117,8 @@ def replay(
             recorder.traced = options.traced
         with answerable(policies):
             engine = Engine(config, recorder, policies, options.clockwork, trusted=simulated)
+        if commands:
+            engine.remember_ended()
         if options.started is not None:
             options.started(engine)
         if options.decided is not None:

@@ -13,6 +13,7 @@ import attrs
 
 from makeway.errors import nearest
 from makeway.model import Blocked, Job, JobState, SuspendedBy
+from makeway.obstacle import length
 from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -85,18 +86,24 @@ class Commands:
         named = self._policies.people.names(command.job_id, command.name, command.user, self._ledger)
         if not named:
             self._recorder.refused(command, "it names no job", self._ledger.now)
-        tasks = self._queue.throttle.tasks_of
-        for job_id in [each for name in named for each in tasks(name) or (name,)]:
+        for job_id in [each for name in named for each in self._tasks(name, command.name) or (name,)]:
             each = command if job_id == command.job_id else command._replace(job_id=job_id)
             try:
                 self._do(each)
             except Refused as refusal:
                 self._recorder.refused(each, str(refusal), self._ledger.now)
 
-    def _runs_again(self) -> str:
-        leader = self._policies.leader
-        who = leader.title if leader is not None else "a scheduler"
-        return f"; {who} would run an ended one again, which is not modelled"
+    def _tasks(self, name: str, verb: str) -> list[str]:
+        """Return the tasks that a person means by the name of an array: ended ones too, where they may run again."""
+        ended = self._remembered(name) if verb == "requeue" else ()
+        return [
+            *self._queue.throttle.tasks_of(name),
+            *(job.id for job in ended if job.spec.array_id == name),
+        ]
+
+    def _remembered(self, name: str) -> list[Job]:
+        remembered = self._transitions.remembered
+        return remembered.named(name, self._ledger.now) if remembered is not None else []
 
     def _do(self, command: Command) -> None:
         verb = self._verbs.get(command.name)
@@ -104,14 +111,16 @@ class Commands:
             options = ", ".join(self._verbs)
             raise Refused(f"unknown command; allowed: {options}{nearest(command.name, self._verbs)}")
         job = self._ledger.jobs.get(command.job_id)
+        ended = self._remembered(command.job_id) if job is None and command.name == "requeue" else []
+        if ended:
+            job = ended[0]
         if job is None:
-            again = self._runs_again() if command.name == "requeue" else ""
-            raise Refused(f"the job is unknown or has ended{again}")
+            raise Refused(self._gone(command.name))
         reason = self._policies.people.refusal(command.name, job, command.user, self._ledger)
         if reason is not None:
             raise Refused(reason)
         becomes = self._transitions.becomes(job)
-        if becomes is not None and (command.name != "cancel" or becomes is not JobState.PENDING):
+        if becomes is not None and not self._in_time(command.name, becomes):
             raise Refused("the job is completing")
         if job.kept and command.user is not None and command.name in _LET_GO:
             what = "has stopped" if job.suspended_by is SuspendedBy.ADMIN else "holds"
@@ -120,6 +129,18 @@ class Commands:
         verb(job, command)
         self._recorder.obeyed(command, job, self._ledger.now)
         self._transitions.changed = True
+
+    def _gone(self, verb: str) -> str:
+        remembered = self._transitions.remembered
+        if verb == "requeue" and remembered is not None and remembered.age:
+            return f"the job is unknown, or ended more than {length(remembered.age)} ago (min_job_age)"
+        return "the job is unknown or has ended"
+
+    def _in_time(self, verb: str, becomes: JobState) -> bool:
+        """Whether a command may still change what becomes of a job that is leaving its nodes."""
+        if becomes is JobState.PENDING:
+            return verb == "cancel"
+        return verb == "requeue" and self._transitions.remembered is not None
 
     def _suspend(self, job: Job, command: Command) -> None:
         if job.state is JobState.PENDING:
@@ -189,9 +210,15 @@ class Commands:
             raise Refused("the job is pending")
         if not job.requeueable:
             raise Refused("the job may not be requeued")
-        for part in self._ledger.components(job):
+        het_id = job.spec.het_id
+        parts = self._ledger.components_of(het_id) if het_id is not None else (job,)
+        for part in parts:
             if self._ledger.is_active(part):
                 self._transitions.requeue(part, "requeued by a person")
+            elif self._transitions.becomes(part) not in (None, JobState.PENDING):
+                self._transitions.requeue_leaving(part)
+        for part in self._remembered(het_id or job.id):
+            self._transitions.run_again(part)
 
     def _cancel(self, job: Job, _: Command) -> None:
         if job.spec.het_offset and job.state is JobState.PENDING:

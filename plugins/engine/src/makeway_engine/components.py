@@ -17,7 +17,9 @@ class Components:
     def add(self, job: Job) -> None:
         """Take in a job, if it is a component."""
         if job.spec.het_id is not None:
-            self.parts.setdefault(job.spec.het_id, []).append(job)
+            parts = self.parts.setdefault(job.spec.het_id, [])
+            parts.append(job)
+            parts.sort(key=lambda part: part.spec.het_offset)
 
     def remove(self, job: Job) -> None:
         """Drop a job, if it is a component."""

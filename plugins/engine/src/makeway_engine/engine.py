@@ -57,6 +57,7 @@ from makeway_engine.placing import Placer
 from makeway_engine.priorities import Priorities
 from makeway_engine.priority import priorities_of
 from makeway_engine.queue import Queue
+from makeway_engine.remembered import Remembered
 from makeway_engine.reports import Reports
 from makeway_engine.rhythm import Rhythm
 from makeway_engine.rulings import Ahead, Rulings
@@ -197,6 +198,11 @@ class Engine:
     def be_heard(self) -> None:
         """Say why jobs wait, if that was left open; between steps."""
         self.schedulers.be_heard()
+
+    def remember_ended(self) -> None:
+        """Remember jobs that end from now on, so that people can have them run again; in a trusted world alone."""
+        if self.deeds is None:
+            self.transitions.remembered = Remembered(self.clockwork.min_job_age)
 
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""

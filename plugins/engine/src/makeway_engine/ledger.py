@@ -322,6 +322,17 @@ class Ledger:
             self.kept_books.came(job)
         return job
 
+    def revive(self, job: Job) -> None:
+        """Take a job in again that had ended, where it was in the job table."""
+        jobs = self.jobs
+        there = sorted((*jobs.values(), job), key=_by_index)
+        jobs.clear()
+        jobs.update((each.id, each) for each in there)
+        if job.spec.het_id is not None:
+            self._components.add(job)
+        if self.kept_books.kept:
+            self.kept_books.came(job)
+
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
         del self.jobs[job.id]

@@ -32,6 +32,7 @@ from makeway.worlds.events import Checkpoint as SaveState
 from makeway_engine.ledger import Ledger, enter, put, put_field
 from makeway_engine.priorities import Priorities
 from makeway_engine.queue import Queue
+from makeway_engine.remembered import Remembered
 
 REQUEUE = "requeue"
 _RUNNING = JobState.RUNNING
@@ -78,6 +79,8 @@ class Moves:
         """Whether anything happened that a scheduling pass should look at."""
         self.left_nodes = False
         """Whether a job has left its nodes in a way that triggers a pass of its own."""
+        self.remembered: Remembered | None = None
+        """Jobs that a person may have run again; None: nobody will ask for that."""
         self._by_gang = policies.who("makeway_gang")
         self.takes_turns = gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
         """Whether the arbiter suspends whoever is in the way of a job that starts."""
@@ -129,13 +132,38 @@ class Moves:
         """Let a job that has left its nodes reach its final state; `job.allocation` is still set."""
         ledger = self.ledger
         put_field(job, "state", state)
-        self.recorder.ended(job, state, ledger.now)
+        self._ended(job, state)
         put_field(job, "allocation", None)
         if self.gang is not None:
             self.tell_gang("ended", job)
         ledger.forget(job)
         if self.queue.dependents or self.queue.throttle:
             self.queue.ended(job, ledger.now)
+
+    def _ended(self, job: Job, state: JobState) -> None:
+        recorder, now = self.recorder, self.ledger.now
+        if self.remembered is not None and job.spec.withdrawn_at is None:
+            self.remembered.ended(job, recorder.histories[job.id], now)
+        recorder.ended(job, state, now)
+
+    def run_again(self, job: Job) -> None:
+        """Let a job wait again that has ended and is remembered."""
+        assert self.remembered is not None  # it remembers the job
+        self.recorder.revived(self.remembered.take(job), self.ledger.now)
+        self.ledger.revive(job)
+        self._throw_away(job)
+        self._wait_again(job)
+        self.changed = True
+
+    def requeue_leaving(self, job: Job) -> None:
+        """Let a job wait again that has ended or was killed, and is leaving its nodes."""
+        if self._leaving[job.id] is not JobState.PREEMPTED:  # else that was counted
+            self._throw_away(job)
+        self._leaving[job.id] = REQUEUE
+
+    def _throw_away(self, job: Job) -> None:
+        """Count all that a job has come to as lost, for it begins anew."""
+        put(job, lost=job.lost + self.recorder.thrown_away(job), checkpointed=0.0, marked_saved=False)
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
         """Terminate an active job for good."""
@@ -299,7 +327,10 @@ class Moves:
         """End a job that waits."""
         self.queue.remove(job)
         put(job, state=state)
-        self.recorder.ended(job, state, self.ledger.now)
+        if state is JobState.CANCELLED:
+            self._ended(job, state)
+        else:  # it can never run here
+            self.recorder.ended(job, state, self.ledger.now)
         self.ledger.forget(job)
         self.queue.ended(job, self.ledger.now)
         self.changed = True

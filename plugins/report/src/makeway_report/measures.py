@@ -81,10 +81,10 @@ class Measures(measures.Measures):
         if allocation is not None:
             self._used += seconds * sum(gpus.held(job.spec, allocation, self._parts))
 
-    def lost(self, job: Job, seconds: Seconds) -> None:
-        """So many seconds of a job's running were thrown away."""
-        if job.allocation is not None:
-            self._lost += seconds * sum(gpus.held(job.spec, job.allocation, self._parts))
+    def lost(self, job: Job, allocation: Allocation | None, seconds: Seconds) -> None:
+        """So many seconds of a job's running on this allocation were thrown away."""
+        if allocation is not None:
+            self._lost += seconds * sum(gpus.held(job.spec, allocation, self._parts))
 
     def preempted(self, mode: PreemptMode) -> None:
         """A job was told to make way."""

@@ -132,7 +132,8 @@ class Verbs:
                     found.append((each, jobs[each]))
             if not tasks:
                 state = self._ended(name)
-                outcome.refused[name] = f"it has ended: {state}" if state else f"there is no job {name}"
+                again = "; submit it again" if order.verb == "requeue" else ""
+                outcome.refused[name] = f"it has ended: {state}{again}" if state else f"there is no job {name}"
         return found
 
     def _refusal(self, order: Order, job: Job, uid: int) -> str:

@@ -35,7 +35,8 @@ class AgainstLog:
     # ----------------------------------------------------------------------- as an archive
     def ended(self, history: History, recorder: Recorder) -> None:
         """Take a job that has ended."""
-        self.look_at(history)
+        if not history.revived:  # else its first end was compared
+            self.look_at(history)
         if self.inner is not None:
             self.inner.ended(history, recorder)
 
@@ -92,7 +93,7 @@ class AgainstLog:
     def finish(self, recorder: Recorder) -> None:
         """Look at the jobs that had not ended when the run was over."""
         for history in recorder.histories.values():
-            if history.final_state is None and history.first_start is not None:
+            if history.final_state is None and history.first_start is not None and not history.revived:
                 self.look_at(history)
 
     def as_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 MODELLED = frozenset(
     """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
     EnforcePartLimits JobRequeue KillWait Licenses MaxArraySize MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
-    MCSParameters MCSPlugin MessageTimeout OverTimeLimit PreemptExemptTime PreemptMode
+    MCSParameters MCSPlugin MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode
     FairShareDampeningFactor PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityType PriorityUsageResetPeriod PriorityWeightAge
     PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
@@ -52,7 +52,7 @@ PLUMBING = frozenset(
     JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
     JobCompType JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate
     JobFileAppend KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain
-    MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsType MinJobAge MpiDefault MpiParams
+    MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsType MpiDefault MpiParams
     NamespacePlugin NamespaceType PlugStackConfig PluginDir PrEpParameters PrEpPlugins PrivateData
     ProctrackType Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PrologTimeout
     PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags

@@ -114,7 +114,11 @@ def _clockwork(draft: Draft, options: OptionValues) -> dict[str, float | int]:
             values |= _clock_value(draft, setting, name, option, int(options[name]))
     if options.get("bf_licenses"):
         values["bf_licenses"] = True
-    for key, field in (("KillWait", "kill_wait"), ("MessageTimeout", "message_timeout")):
+    for key, field in (
+        ("KillWait", "kill_wait"),
+        ("MessageTimeout", "message_timeout"),
+        ("MinJobAge", "min_job_age"),
+    ):
         given = draft.get(key)
         if given is not None:
             values[field] = float(draft.read(given, parse_seconds, 0, f"scheduler.clockwork.{field}"))
