@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from makeway.left_out import LeftOut as LeftOut
-from makeway.model import NOTHING, Cluster, JobSpec, Seconds, Vocabulary
+from makeway.model import NOTHING, Cluster, JobSpec, Partition, Seconds, Vocabulary
 
 if TYPE_CHECKING:
     from makeway.config import Config, PartitionTable, QosTable
@@ -350,3 +350,9 @@ class Dialect:
     """Words for what is shown to people where a plugin with this dialect is in use; None: Slurm's."""
     translator: Translator | None = None
     """Puts configurations into this scheduler's words, and out of them; None: there is none."""
+    asked: Callable[[JobSpec, Partition, Cluster], JobSpec] | None = None
+    """Puts what a job, or its partition, asks for in this scheduler's words into fields of the request, when the job
+    comes; None: there are no such words."""
+    unheard: Callable[[Cluster, Mapping[str, Any]], Callable[[JobSpec], Sequence[str]]] | None = None
+    """Returns what says which words of a job have no effect, by the cluster and the settings of all plugins; None:
+    nothing does."""

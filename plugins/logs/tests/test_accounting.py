@@ -152,23 +152,37 @@ def test_lsb_acct(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "max_nodes", "memory_mb"),
+    ("asked", "max_nodes", "tile", "memory_mb", "more"),
     [
-        pytest.param("select[type==any]", None, None, id="hosts of any type"),
-        pytest.param("select[bigmem] span[hosts=1] rusage[mem=500]", 1, 500, id="one host and megabytes"),
-        pytest.param("rusage[lic=1,mem=2GB] span[ptile=4]", None, 2048, id="gigabytes behind a licence"),
+        pytest.param("select[type==any]", None, None, None, False, id="hosts of any type"),
+        pytest.param("span[hosts=1] rusage[mem=500]", 1, None, 500, False, id="one host and megabytes"),
+        pytest.param("select[big] span[hosts=1]", 1, None, None, True, id="big hosts"),
+        pytest.param("rusage[lic=1,mem=2GB] span[ptile=1]", None, 1, 2048, True, id="a licence, one a host"),
+        pytest.param("order[-slots]", None, None, None, True, id="an order"),
     ],
 )
+@pytest.mark.parametrize("policy", ["lsf/queue", "preempt/none"])
 def test_what_an_lsf_job_required(
-    tmp_path: Path, asked: str, max_nodes: int | None, memory_mb: int | None
+    tmp_path: Path,
+    policy: str,
+    asked: str,
+    max_nodes: int | None,
+    tile: int | None,
+    memory_mb: int | None,
+    more: bool,
 ) -> None:
-    """Its RES_REQ says how many hosts it takes and how much memory; all of it goes along as an attribute."""
+    """RES_REQ says how many hosts it takes and how much memory; only LSF's policy knows the rest."""
     path = tmp_path / "lsb.acct"
     path.write_text(finish(101, JUNE + 30, JUNE + 630).replace("select[type==any]", asked))
-    options = ReadOptions(config=parse_toml(CONFIG, "site.toml"))
-    (job,) = LsbAcctReader().read(path, options).jobs
-    assert (job.max_nodes, job.memory_mb_per_node) == (max_nodes, memory_mb)
+    options = ReadOptions(config=parse_toml(f'{CONFIG}preempt = "{policy}"\n', "site.toml"))
+    workload = LsbAcctReader().read(path, options)
+    (job,) = workload.jobs
+    found = job.max_nodes, job.tasks_per_node, job.memory_mb_per_node
+    assert found == (max_nodes, tile, memory_mb)
     assert job.attributes["res_req"] == asked
+    told = [note for note in workload.notes if "RES_REQ" in note]
+    assert len(told) == (more and policy != "lsf/queue")
+    assert all(asked in note and "lsb.acct:1: job 101" in note for note in told)
 
 
 @pytest.mark.parametrize(("name", "text"), [("june.log", PBS), ("old.log", LSF)])

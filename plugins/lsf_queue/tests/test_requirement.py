@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from makeway.model import Node
-from makeway_lsf_queue.requirement import Host, requirement
+from makeway_lsf_queue.requirement import Host, alike_hosts, requirement
 from makeway_lsf_queue.values import WrongValueError
 
-NODE = Node(name="h1.site", index=0, cpus=8, memory_mb=16000, features=frozenset(("big",)), gres={"gpu": 2})
-KNOWN = frozenset(("big", "fast"))
+NODE = Node(
+    name="h1.site", index=0, cpus=8, memory_mb=16000, features=frozenset(("big", "os=linux")), gres={"gpu": 2}
+)
+KNOWN = frozenset(("big", "fast", "os=linux"))
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,9 @@ KNOWN = frozenset(("big", "fast"))
         ('"select[type==any] span[hosts=1]"', True),
         ("type==LINUX", None),
         ("big==1 && fast==0", True),
+        ("os==linux", True),
+        ("os!=linux || fast", False),
+        ("os==aix", False),
     ],
 )
 def test_what_a_host_is_asked(text: str, verdict: bool | None) -> None:
@@ -39,13 +44,74 @@ def test_what_a_host_is_asked(text: str, verdict: bool | None) -> None:
 
 
 def test_the_other_sections() -> None:
-    """One host; memory in MB, or with a unit; the rest is named."""
-    found = requirement("rusage[mem=2G,lic=1:duration=5] span[hosts=1] order[slots] same[model]")
-    assert (found.one_host, found.memory_mb) == (True, 2048)
-    assert found.idle == ("order[slots]", "same[model]", "rusage[lic=1]", "rusage[duration=5]")
+    """Hosts, slots on each, memory in MB or with a unit, amounts, an order; the rest is named."""
+    found = requirement(
+        "rusage[mem=2G,lic=1:duration=5] span[hosts=1] order[-slots:ut:ncpus] same[model] cu[type=r]"
+    )
+    assert (found.one_host, found.tile, found.memory_mb) == (True, None, 2048)
+    assert found.order == (("slots", True), ("ncpus", False))
+    assert (found.same, found.amounts) == (("model",), {"lic": 1.0})
+    assert found.idle == ("cu[type=r]", "order[ut]", "rusage[duration=5]")
     assert requirement("rusage[mem=500]").memory_mb == 500
-    assert requirement("span[ptile=4]").idle == ("span[ptile=4]",)
+    assert requirement("span[ptile=4]").tile == 4
+    assert requirement("span[ptile='!']").idle == ("span[ptile='!']",)
+    assert requirement("span[block=4]").idle == ("span[block=4]",)
     assert requirement("{select[big]} || {select[fast]}").idle == ("{select[big]} || {select[fast]}",)
+
+
+@pytest.mark.parametrize(
+    ("queue", "own", "one_host", "tile", "order", "amounts"),
+    [
+        pytest.param(
+            "span[hosts=1]", "order[slots]", True, None, ("slots",), {}, id="the queue's span stays"
+        ),
+        pytest.param("span[hosts=1]", "span[ptile=2]", False, 2, (), {}, id="the job's span replaces it"),
+        pytest.param("span[hosts=1]", "span[hosts=-1]", False, None, (), {}, id="or takes it away"),
+        pytest.param("order[ncpus]", "order[slots]", False, None, ("slots",), {}, id="so does its order"),
+        pytest.param("order[ncpus]", "order[r1m]", False, None, (), {}, id="known or not"),
+        pytest.param(
+            "rusage[a=1,b=1]", "rusage[b=2]", False, None, (), {"a": 1, "b": 2}, id="amounts are merged"
+        ),
+    ],
+)
+def test_a_job_in_its_queue(
+    queue: str,
+    own: str,
+    one_host: bool,
+    tile: int | None,
+    order: tuple[str, ...],
+    amounts: dict[str, float],
+) -> None:
+    """IBM: span and order of the queue count where the job has none; of rusage the job's own value counts."""
+    found = requirement(own).beside(requirement(queue))
+    assert (found.one_host, found.tile) == (one_host, tile)
+    assert tuple(name for name, _ in found.order) == order
+    assert found.amounts == amounts
+
+
+@pytest.mark.parametrize(
+    ("names", "hosts", "features", "idle"),
+    [
+        pytest.param(("os",), (("os=a",), ("os=b",), ("os=a",)), "[os=a|os=b]", [], id="two values"),
+        pytest.param(("os",), (("os=a",), ("os=a", "big")), "", [], id="all alike"),
+        pytest.param(
+            ("os", "cpu"), (("os=a",), ("os=b",)), "[os=a|os=b]", ["cpu"], id="one that no host has"
+        ),
+        pytest.param(("os",), (("os=a",), ("big",)), "", ["os"], id="not every host has it"),
+        pytest.param(
+            ("os", "cpu"),
+            (("os=a", "cpu=x"), ("os=a", "cpu=y")),
+            "[os=a&cpu=x|os=a&cpu=y]",
+            [],
+            id="both have to be alike",
+        ),
+    ],
+)
+def test_hosts_that_are_the_same(
+    names: tuple[str, ...], hosts: tuple[tuple[str, ...], ...], features: str, idle: list[str]
+) -> None:
+    """same[a:b] on hosts that always have both: one value of a and one of b."""
+    assert alike_hosts(names, hosts) == (features, idle)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from makeway.registry.finding import (
 from makeway.registry.fitting import Described, described, offered
 from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, scheduler_of, vendor_of
 from makeway.registry.policies import Policies
-from makeway.registry.translating import translated, ways
+from makeway.registry.translating import translated, unheard, ways
 from makeway.registry.worlds import build_world, full_name, world_settings
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "scheduler_of",
     "tool",
     "translated",
+    "unheard",
     "vendor_of",
     "ways",
     "world_settings",

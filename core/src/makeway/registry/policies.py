@@ -25,7 +25,9 @@ from makeway.model import (
     Gang,
     Grouping,
     Job,
+    JobSpec,
     ModeFlag,
+    Partition,
     Plan,
     PreemptBasis,
     PreemptMode,
@@ -324,6 +326,12 @@ class Policies(Room):
             return (self.leader and self.leader.vocabulary) or Vocabulary()
         return attrs.evolve(
             answer, nouns={vendors.spelled(thing): word for thing, word in answer.nouns.items()}
+        )
+
+    def asked(self) -> Callable[[JobSpec, Partition, Cluster], JobSpec] | None:
+        """Return what puts the words of jobs into fields of their requests; None: there are no such words."""
+        return next(
+            (each.asked for each in self.every("makeway_dialect", None) if each.asked is not None), None
         )
 
     def _words(self, dialect: Any) -> Vocabulary | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from makeway.config import Config, build_cluster
 from makeway.errors import PluginError
-from makeway.foreign import HOW, Common, Term, Translator, Way
+from makeway.foreign import HOW, Common, Dialect, Term, Translator, Way
+from makeway.model import JobSpec
 from makeway.registry.finding import load
 from makeway.registry.fitting import dialects
 
@@ -64,12 +65,21 @@ def _by_qos(common: Common) -> Iterator[Way]:
             yield Way(f"QOS {qos.name}", HOW[common.mode(qos)], ", ".join(others), "their Preempt lists")
 
 
+def unheard(config: Config) -> Callable[[JobSpec], Sequence[str]] | None:
+    """Return what says which words of a job have no effect under a configuration; None: nothing does."""
+    known = [each.unheard for each in _offered(config.policy.preempt) if each.unheard is not None]
+    return known[0](build_cluster(config), config.policy.settings) if known else None
+
+
 def _translator(name: str) -> Translator | None:
+    return next((each.translator for each in _offered(name) if each.translator is not None), None)
+
+
+def _offered(name: str) -> Sequence[Dialect]:
     try:
-        offered = dialects(name, load(name))
+        return dialects(name, load(name))
     except PluginError:
-        return None
-    return next((each.translator for each in offered if each.translator is not None), None)
+        return ()
 
 
-__all__ = ["translated", "ways"]
+__all__ = ["translated", "unheard", "ways"]

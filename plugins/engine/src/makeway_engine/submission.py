@@ -47,6 +47,7 @@ class Submission:
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
         self._door = transitions.policies.implements("makeway_accept")
+        self._asked = transitions.policies.asked()
         self._keeps_out = transitions.policies.asked_at_submission
         # Where partitions refuse nobody, one may be closed to a job that is alone; else whoever is alone is tried next.
         self._untried = (BEHIND,) if scheduler.enforce_part_limits else (BEHIND, "None")
@@ -166,6 +167,8 @@ class Submission:
         now = self._ledger.now
         partitions, problem = self.partitions_of(spec)
         first = partitions[0]
+        if self._asked is not None:
+            spec = self._asked(spec, first, self._ledger.cluster)
         qos = None
         if spec.qos is not None:
             cluster = self._ledger.cluster

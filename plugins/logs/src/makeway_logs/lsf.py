@@ -7,6 +7,7 @@ among them: those of queues hold. Other events, such as those of reservations, a
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,11 @@ _ONE_HOST = re.compile(r"\bspan\s*\[\s*hosts\s*=\s*1\s*\]")
 _MEMORY = re.compile(
     r"\brusage\s*\[[^\]]*\bmem\s*=\s*([0-9]{1,12})(?:\.[0-9]+)?\s*([KMGT]?)B?\b", re.IGNORECASE
 )
+_TILE = re.compile(r"\bspan\s*\[\s*ptile\s*=\s*0*([1-9][0-9]{0,8})\s*\]")
+_ANY_TYPE = re.compile(r"\bselect\s*\[\s*\(?\s*type\s*==?\s*(any|local)\s*\)?\s*\]")
+_WHOLE_MEMORY = re.compile(r"\brusage\s*\[\s*mem\s*=\s*[0-9.]+\s*[KMGT]?B?\s*\]", re.IGNORECASE)
+_POLICY = "lsf/queue"
+"""The policy that understands RES_REQ as a whole."""
 _UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
 _ASKED_HOSTS = 22
 """How many hosts were asked for; their names follow, then how many it ran on, and those."""
@@ -53,11 +59,12 @@ class LsbAcctReader:
 
         :raises ConfigError: it cannot be read.
         """
-        return read_accounting(path, options, _jobs)
+        mine = options.config.policy.preempt == _POLICY
+        return read_accounting(path, options, functools.partial(_jobs, understood=mine))
 
 
-def _jobs(lines: Iterator[Line], workload: Workload) -> Iterator[Ended]:
-    others = 0
+def _jobs(lines: Iterator[Line], workload: Workload, *, understood: bool) -> Iterator[Ended]:
+    others, more, first = 0, 0, ""
     for number, line in lines:
         fields = [(text or bare).replace('""', '"') for text, bare in _FIELD.findall(line)]
         if not line.lstrip().startswith('"'):
@@ -67,12 +74,28 @@ def _jobs(lines: Iterator[Line], workload: Workload) -> Iterator[Ended]:
             others += 1
             continue
         try:
-            yield _ended(number, fields)
+            found = _ended(number, fields)
+            if not understood and _says_more(found.said.get("res_req", "")):
+                more += 1
+                first = first or f"{workload.name}:{number}: job {found.id}: {shown(found.said['res_req'])}"
+            yield found
         except BadRowError as reason:
             job = fields[_ID] if len(fields) > _ID else ""
             workload.reject(number, str(reason), job, usual=reason.usual)
     if others:
         workload.notes.append(f"{counted(others, 'event')} other than JOB_FINISH left out")
+    if more:
+        text = (
+            f"{first}: of RES_REQ only span[hosts=1], span[ptile=] and rusage[mem=] count without {_POLICY}"
+        )
+        workload.notes.append(f"{text}; {counted(more, 'job')} with more")
+
+
+def _says_more(asked: str) -> bool:
+    """Whether RES_REQ says more than what becomes fields of the job."""
+    for known in (_ONE_HOST, _TILE, _ANY_TYPE, _WHOLE_MEMORY):
+        asked = known.sub(" ", asked)
+    return bool(asked.strip())
 
 
 def _ended(number: int, fields: Sequence[str]) -> Ended:
@@ -93,7 +116,8 @@ def _ended(number: int, fields: Sequence[str]) -> Ended:
     job = str(_number(fields, _ID, "jobId"))
     begin = _number(fields, _BEGIN, "beginTime")
     asked = fields[_RES_REQ].strip()
-    memory = _MEMORY.search(asked)
+    memory, tile = _MEMORY.search(asked), _TILE.search(asked)
+    processors = _number(fields, _PROCESSORS, "numProcessors") or 1
     return Ended(
         line=number,
         id=f"{job}[{index}]" if index else job,
@@ -107,8 +131,9 @@ def _ended(number: int, fields: Sequence[str]) -> Ended:
         start=float(start) if start else None,
         end=float(end),
         run=float(end - start) if start else 0.0,
-        cpus=_number(fields, _PROCESSORS, "numProcessors") or 1,
-        nodes=1,
+        cpus=processors,
+        nodes=1 if tile is None else math.ceil(processors / int(tile[1])),
+        tasks_per_node=None if tile is None else min(processors, int(tile[1])),
         state="COMPLETED" if status == _DONE else "FAILED" if start else "CANCELLED",
         array=(job, index) if index else None,
         max_nodes=1 if _ONE_HOST.search(asked) else None,

@@ -56,6 +56,8 @@ class Ended:
     array: tuple[str, int] | None = None
     """Id of the array, and the number of the task."""
     max_nodes: int | None = None
+    tasks_per_node: int | None = None
+    """Processors on each node; None: any number."""
     said: Mapping[str, Any] = attrs.field(factory=dict)
     """Attributes of the job beside those of its run."""
     earlier: tuple[Mapping[str, Any], ...] = ()
@@ -116,6 +118,7 @@ def _specs(rows: Sequence[Ended], name: str, machine: Machine) -> Iterator[JobSp
             wall_submit=job.submit,
             source=f"{name}:{job.line}",
             max_nodes=job.max_nodes,
+            tasks_per_node=job.tasks_per_node,
             attributes={**job.said, **_said(job)},
             **more,
         )

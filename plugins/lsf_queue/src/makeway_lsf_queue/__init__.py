@@ -12,7 +12,7 @@ settings        the tables beside lsb.queues, options for what is not documented
 values, windows single values, time windows (4.1, 9.2)
 preemption_line the PREEMPTION line (2.1)
 shares          FAIRSHARE of a queue, read; fairshare: who is next by it
-requirement     RES_REQ: which hosts a queue selects
+requirement     RES_REQ, read; asking: of a job, put into fields; ordering: in which order of hosts (9.3)
 controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
 jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once
@@ -39,8 +39,6 @@ reader          lsb.queues and the files beside it (section 9)
 
 from __future__ import annotations
 
-import itertools
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,7 +64,18 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
-from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
+from makeway_lsf_queue import (
+    actions,
+    admission,
+    asking,
+    check,
+    explain,
+    opening,
+    ordering,
+    pacing,
+    reserve,
+    status,
+)
 from makeway_lsf_queue.alike import alike
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.fairshare import Fairness
@@ -96,6 +105,8 @@ def makeway_dialect() -> Dialect:
         configs=[LsbQueuesReader()],
         vocabulary=attrs.evolve(WORDS, status=status.BJOBS),
         translator=TRANSLATOR,
+        asked=asking.asked,
+        unheard=asking.unheard,
     )
 
 
@@ -148,14 +159,11 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
 
 
 @hookimpl
-@about(lambda job: "+" in str(job.partition.attributes.get("HOSTS", "")))
+@about(ordering.is_ordered)
 @by_request(alike)
 def makeway_node_sets(job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
-    """Place jobs on the hosts that HOSTS of their queue prefers, on others only with them (9.3)."""
-    levels = site_of(view).queue_of(job).preferred
-    if not levels:
-        return None
-    return NodeSets(sets=(*(nodes & bits for bits in itertools.accumulate(levels, operator.or_)), nodes))
+    """Place jobs on the hosts that HOSTS of their queue prefers, and in the order of RES_REQ (9.3)."""
+    return ordering.node_sets(job, nodes, view)
 
 
 @hookimpl

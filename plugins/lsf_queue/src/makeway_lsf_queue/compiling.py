@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.errors import ConfigError, Problem
 from makeway.model import Cluster, ClusterView, Partition, Seconds
 from makeway_lsf_queue import values
+from makeway_lsf_queue.asking import idle_parts
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
 from makeway_lsf_queue.groups import preferred
 from makeway_lsf_queue.limits import MEMORY
@@ -221,7 +224,10 @@ def _queue(
     exits = reader.get(said, "REQUEUE_EXIT_VALUES", where, _exit_values, no_value)
     always: tuple[Window, ...] = ()
     asked = reader.get(said, "RES_REQ", where, requirement, Requirement())
-    oddities += [Problem(f"{where}.RES_REQ", f"{each} has no effect here") for each in asked.idle]
+    hosts = [tuple(cluster.nodes[index].features) for index in bitmap.indices(part.nodes)]
+    without = attrs.evolve(asked, names=())  # check has a rule for those
+    idle = idle_parts(without, hosts, frozenset(settings.resources))
+    oddities += [Problem(f"{where}.RES_REQ", f"{each} has no effect here") for each in idle]
     known = frozenset(word for node in cluster.nodes for word in node.features)
     unselected = tuple(unknown(asked.names, known))
     # These two are for lsb.params and lsb.applications only (4.1).

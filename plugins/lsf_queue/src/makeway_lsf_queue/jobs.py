@@ -10,8 +10,8 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.errors import unknown
 from makeway.model import Exclusive, Job, JobState, Node, Seconds, SuspendedBy
+from makeway_lsf_queue.asking import KEY, wrong_span
 from makeway_lsf_queue.groups import Groups
-from makeway_lsf_queue.requirement import requirement
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.values import WrongValueError
 
@@ -45,6 +45,13 @@ def refused(job: Job, site: Site) -> str:
     if users and site.settings.queue_users == "refuse" and not Groups.of(site).lists(users, job.user):
         return f"user {job.user} may not use queue {job.partition.name}: USERS is {users}"
     said = job.spec.attributes
+    if "RES_REQ" in job.partition.attributes or KEY in said:
+        try:
+            wrong = wrong_span(job.spec, site.asked_of(job))
+        except WrongValueError as error:
+            return f"attributes.{KEY}: {error}"
+        if wrong:
+            return f"got {wrong}"
     if not said:
         return ""
     for key in _NUMBERS:
@@ -53,28 +60,9 @@ def refused(job: Job, site: Site) -> str:
     given = said.get("rusage", {})
     if not isinstance(given, Mapping) or not all(map(_is_number, given.values())):
         return f"attributes.rusage: got {given!r}; allowed: a table of resources and amounts, {{ lic = 1 }}"
-    if wrong := _misread(job, site):
-        return f"attributes.res_req: {wrong}"
     name = str(said.get("application", ""))
     if name and site.applications and name not in site.applications:
         return unknown("application profile", name, site.applications)
-    return ""
-
-
-def _misread(job: Job, site: Site) -> str:
-    """Say what is wrong with a job's own RES_REQ: span and rusage are fields of the job here."""
-    if "res_req" not in job.spec.attributes:
-        return ""
-    try:
-        asked = requirement(str(job.spec.attributes["res_req"]))
-    except WrongValueError as error:
-        return str(error)
-    if asked.one_host and job.spec.max_nodes != 1 and job.spec.cpus > 1:
-        return "got span[hosts=1]; give the job max_nodes = 1 as well"
-    stated = any(node.memory_mb > 1 for node in site.cluster.nodes)
-    given = job.spec.memory_mb_per_node, job.spec.memory_mb_per_cpu
-    if asked.memory_mb is not None and stated and given == (None, None):
-        return f"got rusage[mem=]; give the job memory_mb_per_node = {asked.memory_mb} as well"
     return ""
 
 

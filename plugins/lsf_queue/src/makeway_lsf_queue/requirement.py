@@ -1,15 +1,15 @@
-"""Understand RES_REQ of queues and jobs where it decides what makes way: which hosts, or one alone (lsf 9.3).
+"""Understand RES_REQ of queues and jobs where it decides what makes way: which hosts, and how many on each (lsf 9.3).
 
 ``select[...]`` is asked of each host once: of its name, processors, memory, GPUs, and of the resources that it has as
-features. What changes while the cluster runs (load, free memory) is not known here, and neither shuts a host out
-nor lets one in.
+features: ``bigmem`` a boolean one, ``os=linux`` one whose value is a word. What changes while the cluster runs (load,
+free memory) is not known here, and neither shuts a host out nor lets one in.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -57,6 +57,16 @@ _NUMBERS: Mapping[str, Callable[[Node], float | None]] = {
     "ngpus_physical": lambda node: node.gres.get("gpu", 0),
 }
 
+Order = tuple[tuple[str, bool], ...]
+"""What hosts are sorted by, first the one that counts most, and whether the least comes first."""
+SLOTS = "slots"
+"""What order[...] calls the free slots of a host."""
+
+
+def size_of(node: Node, name: str) -> float:
+    """Return how much a host has of what order[...] sorts by; 0: it does not say."""
+    return _NUMBERS[name](node) or 0.0
+
 
 @attrs.frozen(kw_only=True)
 class Requirement:
@@ -65,12 +75,40 @@ class Requirement:
     select: Condition | None = None
     names: tuple[str, ...] = ()
     """What `select` asks for."""
+    spans: bool = False
+    """Whether it says anything of span: that of a job replaces that of its queue."""
     one_host: bool = False
     """span[hosts=1]."""
+    tile: int | None = None
+    """span[ptile=N]: slots on each host; None: any number."""
+    order: Order = ()
+    """order[...], as far as it is known here."""
+    orders: bool = False
+    """Whether it says anything of order."""
+    same: tuple[str, ...] = ()
+    """same[...]: resources of which all hosts of a job have one value."""
     memory_mb: int | None = None
     """rusage[mem=...], for a job that reserves none itself."""
+    amounts: Mapping[str, float] = attrs.field(factory=dict)
+    """rusage[...] of other resources."""
     idle: tuple[str, ...] = ()
     """Parts without an effect here, as they were written."""
+
+    def beside(self, queue: Requirement) -> Requirement:
+        """Return what holds for a job that asks for this in a queue: span and order replace the queue's.
+
+        `select` is that of the job alone.
+        """
+        span = self if self.spans else queue
+        return attrs.evolve(
+            self,
+            one_host=span.one_host,
+            tile=span.tile,
+            order=self.order if self.orders else queue.order,
+            same=tuple(dict.fromkeys((*queue.same, *self.same))),
+            memory_mb=queue.memory_mb if self.memory_mb is None else self.memory_mb,
+            amounts={**queue.amounts, **self.amounts},
+        )
 
 
 def selected(asked: Requirement, nodes: Iterable[Node]) -> NodeBits:
@@ -109,26 +147,47 @@ def requirement(text: str) -> Requirement:
 
 
 def _of(found: Mapping[str, str]) -> Requirement:
-    idle = [f"{name}[{found[name]}]" for name in ("order", "same", "cu", "affinity") if found.get(name)]
-    one_host, memory = False, None
+    idle = [f"{name}[{found[name]}]" for name in ("cu", "affinity") if found.get(name)]
     span = found.get("span", "").replace(" ", "").lower()
-    if span == "hosts=1":
-        one_host = True
-    elif span and span != "hosts=-1":
+    tile = re.fullmatch(r"ptile=0*([1-9]\d{0,8})", span)
+    if span and tile is None and span not in ("hosts=1", "hosts=-1"):
         idle.append(f"span[{found['span']}]")
-    for part in filter(None, re.split(r"[,:]", found.get("rusage", ""))):
-        match = re.fullmatch(r"\s*mem\s*=\s*(\d{1,15})\s*([KMGT]?)B?\s*", part, re.IGNORECASE)
-        if match is None:
-            idle.append(f"rusage[{part.strip()}]")
+    order = []
+    for word in filter(None, re.split(r"[:\s]+", found.get("order", ""))):
+        name = word.lstrip("-")
+        if name == SLOTS or name in _NUMBERS:
+            order.append((name, word != name))
         else:
+            idle.append(f"order[{word}]")
+    memory, amounts = None, {}
+    for part in filter(str.strip, re.split(r"[,:]", found.get("rusage", ""))):
+        match = re.fullmatch(r"\s*mem\s*=\s*(\d{1,15})\s*([KMGT]?)B?\s*", part, re.IGNORECASE)
+        other = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,15}(?:\.\d{1,9})?)\s*", part)
+        if match is not None:
             memory = (
                 int(match[1]) * {"": 1024, "K": 1, "M": 1024, "G": 1 << 20, "T": 1 << 30}[match[2].upper()]
                 >> 10
             )
+        elif other is not None and other[1] not in ("duration", "decay"):
+            amounts[other[1]] = float(other[2])
+        else:
+            idle.append(f"rusage[{part.strip()}]")
     parser = _Parser(found.get("select", ""))
     select = parser.condition() if found.get("select") else None
     names = tuple(dict.fromkeys(parser.names))
-    return Requirement(select=select, names=names, one_host=one_host, memory_mb=memory, idle=tuple(idle))
+    return Requirement(
+        select=select,
+        names=names,
+        spans=bool(span),
+        one_host=span == "hosts=1",
+        tile=None if tile is None else int(tile[1]),
+        order=tuple(order),
+        orders="order" in found,
+        same=tuple(filter(None, re.split(r"[:\s]+", found.get("same", "")))),
+        memory_mb=memory,
+        amounts=amounts,
+        idle=tuple(idle),
+    )
 
 
 class _Parser:
@@ -245,7 +304,24 @@ def _has(host: Host, name: str) -> Verdict:
 
 def unknown(names: Iterable[str], resources: Collection[str]) -> list[str]:
     """Return the names that say nothing about any host."""
-    return [name for name in names if name != "hname" and name not in _NUMBERS and name not in resources]
+    known = {"hname", *_NUMBERS, *resources, *(word.partition("=")[0] for word in resources)}
+    return [name for name in names if name not in known]
+
+
+def alike_hosts(names: Iterable[str], hosts: Sequence[Collection[str]]) -> tuple[str, list[str]]:
+    """Return the features by which the hosts of a job are alike in `names` (same), and the names that say nothing.
+
+    A name counts where every one of the hosts has a value of it. Alternatives are tried in the order of the hosts.
+
+    :param hosts: the words that each host has as features.
+    """
+    values = [dict(word.split("=", 1) for word in words if "=" in word) for words in hosts]
+    counted = [name for name in names if values and all(name in each for each in values)]
+    idle = [name for name in names if name not in counted]
+    if not counted:
+        return "", idle
+    kinds = dict.fromkeys("&".join(f"{name}={each[name]}" for name in counted) for each in values)
+    return (f"[{'|'.join(kinds)}]" if len(kinds) > 1 else ""), idle
 
 
 def _compared(host: Host, name: str, sign: str, value: str) -> Verdict:
@@ -253,6 +329,8 @@ def _compared(host: Host, name: str, sign: str, value: str) -> Verdict:
     if name == "hname":
         same = value in (node.name, node.name.partition(".")[0])
         return same if sign in ("==", "=") else not same if sign == "!=" else None
+    if sign in ("==", "=", "!=") and any(word.startswith(f"{name}=") for word in host.resources):
+        return (f"{name}={value}" in node.features) is (sign != "!=")
     count = _NUMBERS.get(name)
     number = None if count is None else count(node)
     if name in host.resources:
@@ -263,4 +341,14 @@ def _compared(host: Host, name: str, sign: str, value: str) -> Verdict:
         return None
 
 
-__all__ = ["Host", "Requirement", "requirement", "selected", "unknown"]
+__all__ = [
+    "SLOTS",
+    "Host",
+    "Order",
+    "Requirement",
+    "alike_hosts",
+    "requirement",
+    "selected",
+    "size_of",
+    "unknown",
+]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from makeway.bitmap import NodeBits
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, JobState, Placement, PreemptMode
 from makeway_lsf_queue import admission, jobs, resources
+from makeway_lsf_queue.asking import KEY
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.survey import survey_of
@@ -148,7 +149,13 @@ def _without(attempt: Attempt, pairs: Sequence[tuple[Job, PreemptMode]]) -> Plac
 def _request(job: Job) -> tuple[object, ...]:
     """Return all that room and limits depend on."""
     spec = job.spec
-    said = (repr(spec.gres), repr(spec.gres_total), repr(spec.licenses), repr(jobs.rusage(job)))
+    said = (
+        repr(spec.gres),
+        repr(spec.gres_total),
+        repr(spec.licenses),
+        repr(jobs.rusage(job)),
+        spec.attributes.get(KEY),
+    )
     return (job.partition.name, job.time_limit, spec.attributes.get("application"), *said, *_ASKED(spec))
 
 

@@ -11,12 +11,13 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Problem
 from makeway.model import Cluster, Job, Partition, Seconds
+from makeway_lsf_queue.asking import KEY, together
 from makeway_lsf_queue.controls import Manner
 from makeway_lsf_queue.preemption_line import PreemptionLine
-from makeway_lsf_queue.requirement import requirement, selected
+from makeway_lsf_queue.requirement import Order, Requirement, requirement, selected
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.shares import Shares
-from makeway_lsf_queue.values import Portion
+from makeway_lsf_queue.values import Portion, WrongValueError
 from makeway_lsf_queue.windows import Window
 
 Rank = tuple[int, int, int, int]
@@ -231,9 +232,24 @@ class Site:
     def unselected(self, job: Job) -> NodeBits:
         """Return the hosts of its queue that select[...] shuts out, of the queue or of the job: both have to hold."""
         bits = self.queue_of(job).selected
-        if "res_req" in job.spec.attributes:
-            bits &= self._selected(str(job.spec.attributes["res_req"]))
+        if KEY in job.spec.attributes:
+            bits &= self._selected(str(job.spec.attributes[KEY]))
         return job.partition.nodes & ~bits
+
+    def asked_of(self, job: Job) -> Requirement:
+        """Return RES_REQ of a job and of its queue, as both hold together.
+
+        :raises WrongValueError: the job's own is none.
+        """
+        queue = job.partition.attributes.get("RES_REQ", "")
+        return together(str(queue), str(job.spec.attributes.get(KEY, "")))
+
+    def order_of(self, job: Job) -> Order:
+        """Return what the hosts of a job are sorted by (order); empty: it does not say, or was refused."""
+        try:
+            return self.asked_of(job).order
+        except WrongValueError:
+            return ()
 
     @functools.cached_property
     def _selected(self) -> Callable[[str], NodeBits]:

@@ -15,6 +15,7 @@ from makeway.model import Allocation, Candidates, ClusterView, Exclusive, Job, J
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.changes import Changes
 from makeway_lsf_queue.presence import MEMO, News, Presence, presence_of
+from makeway_lsf_queue.requirement import SLOTS, Order, size_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
 
@@ -173,7 +174,7 @@ class Survey:
         self.listed: dict[NodeBits, list[int]] = {}
         """Hosts one by one; likewise."""
         self._suspended_on: dict[NodeBits, Sequence[Job]] = {}
-        self._ranks: dict[tuple[NodeBits, tuple[NodeBits, ...]], Mapping[int, int]] = {}
+        self._ranks: dict[tuple[NodeBits, tuple[NodeBits, ...], Order], Mapping[int, int]] = {}
         self.exclusive: NodeBits = 0
         """Hosts of exclusive jobs."""
         self.stopped_first: dict[str, NodeBits] = {}
@@ -304,27 +305,34 @@ class Survey:
                 busy[name] = busy[name] | mine if name in busy else mine
         return busy
 
-    def host_ranks(self, hosts: NodeBits, preferred: tuple[NodeBits, ...] = ()) -> Mapping[int, int]:
-        """Return host -> place in the order in which hosts are considered: preferred, then least loaded (3.3)."""
-        known = self._ranks.get((hosts, preferred))
+    def host_ranks(self, job: Job) -> Mapping[int, int]:
+        """Return host -> place in the order in which hosts are considered for a job, the best first (3.3)."""
+        key = (job.partition.nodes, self.site.queue_of(job).preferred, self.site.order_of(job))
+        known = self._ranks.get(key)
         if known is None:
-            known = self._ranks[hosts, preferred] = self._ranked(hosts, preferred)
+            known = self._ranks[key] = {index: at for at, index in enumerate(self.sorted_hosts(*key))}
         return known
 
-    def _ranked(self, hosts: NodeBits, preferred: tuple[NodeBits, ...]) -> Mapping[int, int]:
-        nodes = self.used.nodes
-        order = self.site.settings.host_order
-        usable = [node.index for node in nodes if hosts >> node.index & 1]
+    def sorted_hosts(self, hosts: NodeBits, preferred: tuple[NodeBits, ...], order: Order) -> list[int]:
+        """Return hosts by preference, then by what `order` says, then the least loaded first (3.3, 9.3)."""
+        nodes, by_config = self.used.nodes, self.site.settings.host_order
         level = {index: at for at, bits in enumerate(preferred) for index in bitmap.indices(bits)}
 
-        def load(index: int) -> tuple[int, float, float, int]:
-            node, place = nodes[index], level.get(index, len(preferred))
-            if order == "config":
-                return (place, 0.0, 0.0, index)
-            share = self.used.running(index) / max(1, node.cpus)
-            return (place, node.load if order == "load" else 0.0, share, index)
+        def size(index: int, name: str) -> float:
+            node = nodes[index]
+            return node.cpus - self.used.running(index) if name == SLOTS else size_of(node, name)
 
-        return {index: at for at, index in enumerate(sorted(usable, key=load))}
+        def load(index: int) -> tuple[object, ...]:
+            node, place = nodes[index], level.get(index, len(preferred))
+            said = tuple(
+                (size(index, name) if least_first else -size(index, name)) for name, least_first in order
+            )
+            if by_config == "config":
+                return (place, said, 0.0, 0.0, index)
+            share = self.used.running(index) / max(1, node.cpus)
+            return (place, said, node.load if by_config == "load" else 0.0, share, index)
+
+        return sorted((node.index for node in nodes if hosts >> node.index & 1), key=load)
 
 
 @attrs.define(eq=False)

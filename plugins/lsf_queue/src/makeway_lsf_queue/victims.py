@@ -15,6 +15,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Job, PreemptMode, Seconds
 from makeway_lsf_queue import gaps, jobs, pacing, reserve
+from makeway_lsf_queue.asking import KEY
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.protection import Guard
@@ -43,7 +44,8 @@ def _asks(preemptor: Job) -> object:
     """Return all that its candidates depend on, where nobody collects slots."""
     wants = bool(jobs.gpus(preemptor)), bool(preemptor.spec.attributes.get("resize"))
     kinds = jobs.is_exclusive(preemptor), jobs.is_parallel(preemptor)
-    return (preemptor.partition.name, jobs.hosts_of(preemptor), *kinds, *wants)
+    order = preemptor.spec.attributes.get(KEY)
+    return (preemptor.partition.name, jobs.hosts_of(preemptor), *kinds, *wants, order)
 
 
 def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
@@ -308,8 +310,7 @@ def _key(
     site = survey.site
     by_preference = site.queue_of(preemptor).line.has_preferences
     by_run_time = "LEAST_RUN_TIME" in site.preempt_for
-    preferred = site.queue_of(preemptor).preferred
-    ranks = {} if by_run_time else survey.host_ranks(preemptor.partition.nodes, preferred)
+    ranks = {} if by_run_time else survey.host_ranks(preemptor)
     youngest = -1 if site.settings.ties == "youngest" else 1
     by_queue = by_preference or site.settings.same_host == "priority"
 

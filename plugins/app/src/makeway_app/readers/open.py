@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from makeway import registry
 from makeway.errors import ConfigError, PluginError, Problem, nearest
+from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import is_binary, read_head, shown
 from makeway.readers.mapping import apply_mapping
@@ -19,6 +20,7 @@ READERS: tuple[WorkloadReader, ...] = (NativeReader(),)
 """The built-in readers; they are asked first."""
 
 _SHOWN_REASONS = 5
+_MOST_NOTES = 20
 _NO_NAME = Path("workload")
 
 
@@ -44,7 +46,23 @@ def open_workload(
     if first is None:
         raise ConfigError(str(file), _no_job(workload))
     workload.jobs = itertools.islice(itertools.chain([first], workload.jobs), options.limit)
+    unheard = registry.unheard(options.config)
+    if unheard is not None:
+        workload.jobs = _told(workload, workload.jobs, unheard)
     return workload
+
+
+def _told(
+    workload: Workload, jobs: Iterator[JobSpec], unheard: Callable[[JobSpec], Sequence[str]]
+) -> Iterator[JobSpec]:
+    """Name once, with the first job, what jobs say that has no effect."""
+    noted: set[str] = set()
+    for spec in jobs:
+        for text in unheard(spec):
+            if text not in noted and len(noted) < _MOST_NOTES:
+                noted.add(text)
+                workload.notes.append(f"{spec.source or workload.name}: job {spec.id}: {text}")
+        yield spec
 
 
 def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader], list[PluginError]]:

@@ -20,7 +20,6 @@ from makeway_lsf_queue.reader.hosts import drop_wrong_hosts, places_of
 from makeway_lsf_queue.reader.lsf_conf import lsf_conf
 from makeway_lsf_queue.reader.sound import cluster_of, drop_wrong_values, slots
 from makeway_lsf_queue.reader.tables import Draft
-from makeway_lsf_queue.requirement import requirement
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.values import WrongValueError
 from makeway_lsf_queue.windows import Clock
@@ -212,16 +211,6 @@ def _queue(
             made["nodes"] = ",".join(hosts)
     if name == default:
         made["default"] = True
-    if "RES_REQ" in table:
-        try:
-            asked = requirement(table["RES_REQ"])
-        except WrongValueError:
-            pass  # said when the site is built
-        else:
-            if asked.one_host:
-                made["max_nodes"] = 1
-            if asked.memory_mb is not None:
-                made["def_mem_per_node"] = asked.memory_mb
     if "RUNLIMIT" in table:
         try:
             least, made["max_time"] = values.run_limits(table["RUNLIMIT"])
