@@ -92,6 +92,8 @@ class Metrics:
     """The same waits by job; None: they were not asked for."""
     submitted_of: dict[str, Seconds] = attrs.field(factory=dict)
     """When the jobs of `wait_of` were submitted."""
+    preemptions_of: dict[str, int] = attrs.field(factory=dict)
+    """How often those of them had to make way that had to at all."""
     pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
     """Preemptions by the group of the preemptor (empty: nobody in particular), that of the victim, and mode."""
 

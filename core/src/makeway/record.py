@@ -409,6 +409,8 @@ class Recorder:
         self.metrics.jobs_preempted += not history.preempted
         history.preempted += 1
         self.metrics.preemptions += 1
+        if self.metrics.wait_of is not None:
+            self.metrics.preemptions_of[victim.id] = history.preempted
         self.measures.preempted(mode)
         if victim.started_at is not None and now - victim.started_at < self._young and mode in _LOSES_WORK:
             self.metrics.young_victims += 1

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from makeway_logs.against.figures import figures_of, moving_error, priorities, reasons
+from makeway_logs.against.figures import (
+    counts_by,
+    counts_of,
+    figures_of,
+    moving_error,
+    priorities,
+    reasons,
+)
+from makeway_logs.against.row import Count
 from makeway_logs.against.rows import Row
+from makeway_logs.against.telling import _counts, _waits
 from makeway_testing.command_line import Run
 
 CONFIG = """
@@ -218,6 +229,30 @@ restarts = 0
         "only differences of more than 50% say anything"
     ) in done.out
     assert "runs after a requeue: 1 compared, mean wait 50 s in the log, 0:03:20 here" in done.out
+
+
+def test_tables_fit_80_columns() -> None:
+    """No name of a group and no figure is cut off: columns that do not fit stand below, beside the jobs again."""
+    rows = [
+        row(recorded=100_000.0, replayed=90_000.0, user=f"user-{at}", partition="scavenger")
+        for at in range(3)
+    ]
+    counts = [Count("scavenger", each.user, (3, 4), (5, 6), (7 * 3600.0, 8 * 3600.0)) for each in rows]
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, color_system=None)
+    shown = [_waits("partition", {"scavenger": figures_of(rows)}, figures_of(rows))]
+    shown += [_counts("user", counts_by(counts, "user"), counts_of(counts))]
+    for each in shown:
+        console.print(each, crop=False)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line.startswith(("scavenger", "user-"))] == [
+        *("scavenger", "scavenger"),
+        *("user-0", "user-1", "user-2") * 2,
+    ]
+    assert stream.getvalue().count("1-03:46:40") == stream.getvalue().count("1-01:00:00") == 4
+    assert "7.0" in lines[-1]
+    assert "8.0" in lines[-1]
 
 
 def test_rows_of_sacct_d_are_runs(run: Run, tmp_path: Path) -> None:

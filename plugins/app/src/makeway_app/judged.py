@@ -23,10 +23,10 @@ _UNITS: tuple[tuple[str, Seconds], ...] = (("day", 86400.0), ("hour", 3600.0))
 
 @attrs.frozen
 class Judged:
-    """How the mean over all jobs differs between two runs."""
+    """How a figure of all jobs differs between two runs."""
 
-    mean: float
-    """Second less first."""
+    value: float
+    """Second less first: the mean over jobs, or the sum."""
     low: float
     high: float
     """95% of the logs drawn lie between these."""
@@ -41,20 +41,23 @@ class Judged:
         return bool(self.unit) and (self.low > 0 or self.high < 0)
 
 
-def judge(changes: Mapping[str, float], submitted: Mapping[str, Seconds], seed: int) -> Judged | None:
+def judge(
+    changes: Mapping[str, float], submitted: Mapping[str, Seconds], seed: int, *, summed: bool = False
+) -> Judged | None:
     """Judge how much jobs differ between two runs; None: no job is in both.
 
     :param changes: job -> second less first.
+    :param summed: whether it is their sum that counts; else their mean.
     """
     if not changes:
         return None
-    mean = math.fsum(changes.values()) / len(changes)
+    value = math.fsum(changes.values()) / (1 if summed else len(changes))
     for unit, length in _UNITS:
         parts = _parts(changes, submitted, length)
         if len(parts) >= LEAST:
-            low, high = _interval(parts, seed)
-            return Judged(mean, low, high, unit, len(parts))
-    return Judged(mean, mean, mean, "", len(parts))
+            low, high = _interval(parts, seed, summed=summed)
+            return Judged(value, low, high, unit, len(parts))
+    return Judged(value, value, value, "", len(parts))
 
 
 def _parts(
@@ -69,16 +72,17 @@ def _parts(
     return [sums[at] for at in sorted(sums)]
 
 
-def _interval(parts: list[tuple[float, int]], seed: int) -> tuple[float, float]:
-    """Return between which means 95% of the logs lie that are drawn from the parts."""
+def _interval(parts: list[tuple[float, int]], seed: int, *, summed: bool) -> tuple[float, float]:
+    """Return between which means, or sums, 95% of the logs lie that are drawn from the parts."""
     chance = Random(seed)
-    means = []
+    values = []
     for _ in range(DRAWS):
         drawn = chance.choices(parts, k=len(parts))
-        means.append(math.fsum(total for total, _ in drawn) / sum(count for _, count in drawn))
-    means.sort()
+        total = math.fsum(total for total, _ in drawn)
+        values.append(total if summed else total / sum(count for _, count in drawn))
+    values.sort()
     beyond = DRAWS // 40
-    return means[beyond], means[DRAWS - 1 - beyond]
+    return values[beyond], values[DRAWS - 1 - beyond]
 
 
 __all__ = ["DRAWS", "LEAST", "Judged", "judge"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -129,7 +130,10 @@ def table(*headings: str, left: int = 1) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at, heading in enumerate(headings):
         made.add_column(
-            Text(heading.replace("; ", ";\n")), justify="left" if at < left else "right", no_wrap=at >= left
+            Text(heading.replace("; ", ";\n")),
+            justify="left" if at < left else "right",
+            no_wrap=at >= left,
+            overflow="fold" if at < left else "ellipsis",
         )
     return made
 
@@ -207,7 +211,8 @@ def _heading(column: Column) -> str:
 class Beside:
     """A table with a column for each of several runs; where they do not fit, further runs stand below, each beside A.
 
-    No figure is ever cut off: the first columns fold at blanks, and a terminal narrower than that wraps lines.
+    What is compared may be other than runs: then the first of it stands beside the rest. No figure is ever cut off:
+    the first columns fold at blanks, and a terminal narrower than that wraps lines.
     """
 
     left: Sequence[str]
@@ -226,7 +231,9 @@ class Beside:
         others = list(range(1, len(self.runs)))
         made: list[Table] = []
         for size, gap in ((size, gap) for size in range(len(others), 0, -1) for gap in (2, 1)):
-            parts = [others[at : at + size] for at in range(0, len(others), size)]
+            of = math.ceil(len(others) / math.ceil(len(others) / size))
+            of = min(size, of + of % 2)  # as many in each part, and pairs stay together
+            parts = [others[at : at + of] for at in range(0, len(others), of)]
             made = [self._table([0, *part], gap) for part in parts]
             if all(least(each) <= options.max_width for each in made):
                 break
@@ -242,6 +249,12 @@ class Beside:
         made.padding = (0, gap, 0, 0)
         for words, values in self.rows:
             made.add_row(*words, *(values[at] for at in runs))
+        for column, at in zip(made.columns[len(self.left) :], runs, strict=True):
+            lines = [
+                *self.runs[at].replace("; ", ";\n").split("\n"),
+                *(values[at] for _, values in self.rows),
+            ]
+            column.min_width = max(map(cell_len, lines))  # it wraps nowhere, of which rich takes no account
         return made
 
 
@@ -370,33 +383,73 @@ def _lost_by_user(columns: Sequence[Column]) -> RenderableType:
 
 
 def _judgements(columns: Sequence[Column], seed: int) -> Text:
-    """Say for each further run whether its mean wait differs from the first one's by more than chance."""
+    """Say of waits, lost hours and preemptions of each further run whether they differ by more than chance.
+
+    Lost hours and preemptions are told where there are any.
+    """
     first, lines = columns[0].metrics, []
     for name, other in list(zip(letters(columns), columns, strict=True))[1:]:
-        waits = dict(_differences(first.wait_of or {}, other.metrics.wait_of or {}))
-        found = judge(waits, first.submitted_of, seed)
-        if found is not None:
-            lines.append(_judged(f"mean wait, {name} less A: {_signed(found.mean)}", found))
+        judged = [each for each in _compared(first, other.metrics, seed) if each[1] is not None]
+        found = [(figure, each) for figure, each in judged if each is not None]
+        if not found:
+            continue
+        if all(each.unit or _is_nothing(each) for _, each in found):
+            lines += [_judged(figure, name, each) for figure, each in found]
+        else:
+            (mean, wait), *more = found
+            said = [f"{mean.name}, {name} less A: {mean.signed(wait.value)}"]
+            said += [f"{figure.name} {figure.signed(each.value)}" for figure, each in more]
+            parts = count(wait.parts, "hour")
+            lines.append(Text(f"{', '.join(said)}; not judged: {parts} with jobs, and {LEAST} are needed"))
     return Text("\n").join(lines)
 
 
-def _judged(what: str, found: Judged) -> Text:
-    if not any((found.mean, found.low, found.high)):
+@attrs.frozen
+class _Figure:
+    """A figure of a run, for people."""
+
+    name: str
+    show: Callable[[float], str]
+    words: tuple[str, str]
+    """What is said where it is larger, and where it is smaller, than in the first run."""
+
+    def signed(self, value: float) -> str:
+        """Return a difference of two of them."""
+        if self.show(abs(value)) == self.show(0):
+            return self.show(0)
+        return ("\N{MINUS SIGN}" if value < 0 else "+") + self.show(abs(value))
+
+
+def _compared(first: Metrics, other: Metrics, seed: int) -> list[tuple[_Figure, Judged | None]]:
+    waits = dict(_differences(first.wait_of or {}, other.wait_of or {}))
+    found = [(_Figure("mean wait", clock, ("longer", "shorter")), judge(waits, first.submitted_of, seed))]
+    submitted = {**other.submitted_of, **first.submitted_of}
+    lost = [{job: seconds for job, (_, seconds) in each.lost_by_job.items()} for each in (first, other)]
+    preemptions = [each.preemptions_of for each in (first, other)]
+    for figure, (before, after) in (
+        (_Figure("core-hours lost", hours, ("more", "fewer")), lost),
+        (_Figure("preemptions", lambda number: f"{number:,.0f}", ("more", "fewer")), preemptions),
+    ):
+        if before or after:
+            changes = {job: after.get(job, 0.0) - before.get(job, 0.0) for job in submitted}
+            found.append((figure, judge(changes, submitted, seed, summed=True)))
+    return found
+
+
+def _is_nothing(found: Judged) -> bool:
+    return not any((found.value, found.low, found.high))
+
+
+def _judged(figure: _Figure, run: str, found: Judged) -> Text:
+    what = f"{figure.name}, {run} less A: {figure.signed(found.value)}"
+    if _is_nothing(found):
         return Text(f"{what}: the same")
-    if not found.unit:
-        return Text(f"{what}; not judged: {count(found.parts, 'hour')} with jobs, and {LEAST} are needed")
     drawn = f"95% of logs drawn from its {count(found.parts, found.unit)}"
-    between = f"{drawn}: {_signed(found.low)} to {_signed(found.high)}"
+    between = f"{drawn}: {figure.signed(found.low)} to {figure.signed(found.high)}"
     if not found.differs:
         return Text(f"{what}; {between}: no difference can be told")
     worse = found.low > 0
-    return Text(f"{what}; {between}: ").append("longer" if worse else "shorter", "red" if worse else "green")
-
-
-def _signed(seconds: Seconds) -> str:
-    if clock(abs(seconds)) == clock(0):
-        return clock(0)
-    return ("\N{MINUS SIGN}" if seconds < 0 else "+") + clock(abs(seconds))
+    return Text(f"{what}; {between}: ").append(figure.words[not worse], "red" if worse else "green")
 
 
 def _why_worse(columns: Sequence[Column]) -> Iterator[RenderableType]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway_app.report import Column, clock, count, hours, table
+from makeway_app.report import Beside, Column, clock, count, hours
 from makeway_logs.against import figures
 from makeway_logs.against.row import Count, Row
 
@@ -52,23 +52,30 @@ def tables(
 
 
 def _waits(group: str, named: Mapping[str, figures.Figures], all_of_them: figures.Figures) -> RenderableType:
-    shown = table(
-        group,
+    headings = (
         *("jobs", "median wait; log", "median wait; replay", "mean wait; log", "mean wait; replay"),
         *("average; off", "within; 1 min", "within; 10 min", "within; 60 min"),
     )
+    made: list[tuple[Sequence[str], Sequence[str]]] = []
     largest = sorted(named.items(), key=lambda each: (-each[1].jobs, each[0]))
     for name, each in [*largest[:_SHOWN], *([("(all)", all_of_them)] if group == "partition" else [])]:
-        shown.add_row(
-            name or "(none)",
+        cells = (
             f"{each.jobs:,}",
             *(clock(value) for value in (*each.median, *each.mean)),
             "" if each.off is None else f"{each.off:.1%}",
             *(f"{share:.0%}" for share in each.within.values()),
         )
-    if len(largest) > _SHOWN:
-        shown.add_row(f"{len(largest) - _SHOWN:,} more in --json")
-    return shown
+        made.append(((name or "(none)",), cells))
+    return _side_by_side(group, headings, made, len(largest))
+
+
+def _side_by_side(
+    group: str, headings: Sequence[str], rows: list[tuple[Sequence[str], Sequence[str]]], groups: int
+) -> RenderableType:
+    """Return a table whose columns stand below one another where a terminal is too narrow, each beside the jobs."""
+    if groups > _SHOWN:
+        rows.append(((f"{groups - _SHOWN:,} more in --json",), [""] * len(headings)))
+    return Beside((group,), headings, rows)
 
 
 def _tells(counts: figures.Counts) -> bool:
@@ -78,22 +85,16 @@ def _tells(counts: figures.Counts) -> bool:
 
 def _counts(group: str, named: Mapping[str, figures.Counts], all_of_them: figures.Counts) -> RenderableType:
     pairs = [f"{what}; {whose}" for what in ("requeues", "preemptions", "core-hours lost") for whose in _BOTH]
-    shown = table(group, "jobs", *pairs)
+    made: list[tuple[Sequence[str], Sequence[str]]] = []
     busiest = sorted(
         named.items(), key=lambda each: (-max(each[1].requeues[0] or 0, each[1].requeues[1]), each[0])
     )
     for name, each in [*busiest[:_SHOWN], *([("(all)", all_of_them)] if group == "partition" else [])]:
         numbers = (*each.requeues, *each.preemptions)
         lost = ("?" if value is None else hours(value) for value in each.lost)
-        shown.add_row(
-            name or "(none)",
-            f"{each.jobs:,}",
-            *("?" if number is None else f"{number:,}" for number in numbers),
-            *lost,
-        )
-    if len(busiest) > _SHOWN:
-        shown.add_row(f"{len(busiest) - _SHOWN:,} more in --json")
-    return shown
+        cells = (f"{each.jobs:,}", *("?" if number is None else f"{number:,}" for number in numbers), *lost)
+        made.append(((name or "(none)",), cells))
+    return _side_by_side(group, ("jobs", *pairs), made, len(busiest))
 
 
 def forecasts(counts: figures.Counts, rows: Sequence[Row]) -> Iterator[str]:
