@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import fcntl
+import io
 import json
 import os
 import re
@@ -16,10 +17,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from makeway_app.cli import cli
-from makeway_sweep.page import number
-from makeway_sweep.summary import Row, on_front
+from makeway_sweep.page import number, page
+from makeway_sweep.plan import Axis
+from makeway_sweep.summary import COLUMNS, Row, on_front
+from makeway_sweep.tables import tables
 
 ROOT = Path(__file__).parents[3]
 KTH = (ROOT / "examples/kth/cluster.toml", ROOT / "examples/kth/kth-sp2-1500.swf.gz")
@@ -49,6 +53,48 @@ def test_a_front_never_prefers_throwing_work_away() -> None:
         [row(1, 10.0, 5.0, 175), row(2, 20.0, 9.0, 0), row(3, 30.0, 8.0, 0), row(4, 31.0, 9.0, 0)]
     )
     assert [each.number for each in found if each.front] == [2, 3]
+
+
+def sample(number: int, *values: str, wait: float = 4149.0, hours: float = 3065.3) -> Row:
+    """Return a run with figures of ordinary width."""
+    metrics = {each.key: 0.0 for each in COLUMNS} | {"mean_wait": wait, "core_seconds_lost": hours * 3600}
+    return Row(number=number, values=values, identity=str(number), metrics=metrics)
+
+
+AXES = (
+    Axis(key="policy.preempt_mode", values=("requeue", "cancel")),
+    Axis(key="policy.preemption.exempt_time", values=("0", "25000")),
+)
+
+
+def test_tables_fit_80_columns() -> None:
+    """Each part of a table keeps the values that a run is known by; keys break at dots, and no figure is cut off."""
+    rows = [sample(1, "requeue", "0"), sample(2, "cancel", "25000")]
+    stream = io.StringIO()
+    for each in tables(AXES, rows):
+        Console(file=stream, width=80).print(each, crop=False)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    runs = lines[next(at for at, line in enumerate(lines) if line.startswith("2 runs")) :]
+    assert (
+        sum("requeue" in line for line in runs)
+        == sum("cancel" in line and "25000" in line for line in runs)
+        == 3
+    )
+    assert any(line.split()[:1] == ["preempt_mode"] for line in runs)
+    assert "".join(runs).count("1:09:09") == "".join(runs).count("3,065.3") == 2
+
+
+def test_runs_with_the_same_figures_are_all_seen_on_the_page() -> None:
+    """The first of two at one place is the larger: a ring of it shows around the second."""
+    text = page(
+        AXES,
+        [sample(1, "requeue", "0"), sample(2, "cancel", "0"), sample(3, "cancel", "25000", wait=9.0)],
+        "t",
+        (),
+    )
+    assert re.findall(r'<circle [^>]* r="([0-9.]+)"', text) == ["7.5", "4.5", "4.5"]
+    assert "policy.<wbr>preemption.<wbr>exempt_time" in text
 
 
 def test_the_page_marks_the_site_and_begins_axes_at_zero(tmp_path: Path, config: Path) -> None:

@@ -211,7 +211,7 @@ def _heading(column: Column) -> str:
 class Beside:
     """A table with a column for each of several runs; where they do not fit, further runs stand below, each beside A.
 
-    What is compared may be other than runs: then the first of it stands beside the rest. No figure is ever cut off:
+    What is compared may be figures of runs. No figure is ever cut off:
     the first columns fold at blanks, and a terminal narrower than that wraps lines.
     """
 
@@ -220,6 +220,8 @@ class Beside:
     runs: Sequence[str]
     rows: Sequence[tuple[Sequence[str], Sequence[str]]]
     """What stands in the first columns, and what under each run."""
+    first: int = 1
+    """How many of what is compared stand beside the rest."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield one table, or as many as it takes."""
@@ -228,24 +230,35 @@ class Beside:
         def least(made: Table) -> int:
             return Measurement.get(console, room, made).minimum
 
-        others = list(range(1, len(self.runs)))
-        made: list[Table] = []
-        for size, gap in ((size, gap) for size in range(len(others), 0, -1) for gap in (2, 1)):
-            of = math.ceil(len(others) / math.ceil(len(others) / size))
-            of = min(size, of + of % 2)  # as many in each part, and pairs stay together
-            parts = [others[at : at + of] for at in range(0, len(others), of)]
-            made = [self._table([0, *part], gap) for part in parts]
-            if all(least(each) <= options.max_width for each in made):
-                break
-        else:
-            made = made or [self._table([0], 2)]
+        first = list(range(self.first))
+        others = list(range(self.first, len(self.runs)))
+        made = [self._table([*first, *others], 2)]
+        if least(made[0]) > options.max_width:
+            made = self._parts(first, others, lambda table: least(table) <= options.max_width)
         for at, each in enumerate(made):
             if at:
                 yield Text("")
             yield from console.render(each, options.update(max_width=max(options.max_width, least(each))))
 
-    def _table(self, runs: Sequence[int], gap: int) -> Table:
-        made = table(*self.left, *(self.runs[at] for at in runs), left=len(self.left))
+    def _parts(self, first: list[int], others: list[int], fits: Callable[[Table], bool]) -> list[Table]:
+        """Return tables below one another, each with `first`, as few as fit; with one of `others` each if none do."""
+        made = [self._table(first, 1, broken=True)]
+        for size, gap in ((size, gap) for size in range(len(others), 0, -1) for gap in (2, 1)):
+            of = math.ceil(len(others) / math.ceil(len(others) / size))
+            of = min(size, of + of % 2)  # as many in each part, and pairs stay together
+            parts = [others[at : at + of] for at in range(0, len(others), of)]
+            made = [self._table([*first, *part], gap, broken=True) for part in parts]
+            if all(map(fits, made)):
+                break
+        return made
+
+    def _table(self, runs: Sequence[int], gap: int, *, broken: bool = False) -> Table:
+        """Return a table of some of the runs.
+
+        :param broken: whether the first headings are broken at dots: they may be keys.
+        """
+        left = [name.replace(".", ".\n") if broken else name for name in self.left]
+        made = table(*left, *(self.runs[at] for at in runs), left=len(left))
         made.padding = (0, gap, 0, 0)
         for words, values in self.rows:
             made.add_row(*words, *(values[at] for at in runs))

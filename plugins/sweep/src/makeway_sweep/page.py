@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
@@ -113,6 +114,13 @@ def _picture(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Any]:
         }
         for row in rows
     ]
+    hidden: Counter[tuple[float, float]] = Counter()
+    for point in reversed(
+        points
+    ):  # of runs with the same figures the first is the largest, so that a ring of it shows
+        place = point["x"], point["y"]
+        point["over"] = 3 * hidden[place]
+        hidden[place] += 1
     front = sorted((point["x"], point["y"]) for point in points if point["row"].front)
     return {
         "width": WIDTH,

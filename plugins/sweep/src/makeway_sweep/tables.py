@@ -7,10 +7,9 @@ import io
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from makeway_app.report import count, table
+from makeway_app.report import Beside, count
 from makeway_sweep.plan import Axis
 from makeway_sweep.summary import COLUMNS, Row, effects, shown
 
@@ -21,12 +20,12 @@ MOST = 40
 def tables(axes: Sequence[Axis], rows: Sequence[Row]) -> Iterator[RenderableType]:
     """Yield what each key does, the pareto front, and all runs if they are few."""
     for axis, told in effects(axes, rows):
-        made = table(axis.key, "runs", *(f"{each.name}; (mean)" for each in COLUMNS))
-        for effect in told:
-            made.add_row(
-                effect.value, f"{effect.runs:,}", *(each.show(effect.means[each.key]) for each in COLUMNS)
-            )
-        yield made
+        headings = ("runs", *(f"{each.name}; (mean)" for each in COLUMNS))
+        lines = [
+            ((each.value,), (f"{each.runs:,}", *(column.show(each.means[column.key]) for column in COLUMNS)))
+            for each in told
+        ]
+        yield Beside((axis.key,), headings, lines)
     front = [row for row in rows if row.front]
     if len(rows) <= MOST:
         yield Text(
@@ -44,12 +43,15 @@ def _own(rows: Sequence[Row]) -> str:
     return "; = is the site as configured" if any(row.own for row in rows) else ""
 
 
-def _runs(axes: Sequence[Axis], rows: Sequence[Row]) -> Table:
-    made = table("", *(axis.key for axis in axes), *(each.name for each in COLUMNS), left=1 + len(axes))
-    for row in rows:
-        figures = (each.show(row.metrics[each.key]) for each in COLUMNS)
-        made.add_row("*" * row.front + "=" * row.own, *map(shown, row.values), *figures)
-    return made
+def _runs(axes: Sequence[Axis], rows: Sequence[Row]) -> RenderableType:
+    lines = [
+        (
+            ("*" * row.front + "=" * row.own, *map(shown, row.values)),
+            [each.show(row.metrics[each.key]) for each in COLUMNS],
+        )
+        for row in rows
+    ]
+    return Beside(("", *(axis.key for axis in axes)), [each.name for each in COLUMNS], lines, first=0)
 
 
 def as_csv(axes: Sequence[Axis], rows: Sequence[Row]) -> str:
