@@ -555,7 +555,7 @@ TRACKERS = [
         {"2": [10]},
         {},
         [],
-        never={"1": "asks for a time limit of 1:00:00; partition debug allows 0:30:00"},
+        never={"1": "PartitionTimeLimit: asks for a time limit of 1:00:00; partition debug allows 0:30:00"},
     ),
     Question(
         TRACKER + "metrumresearchgroup/bbi/issues/345",
@@ -656,7 +656,19 @@ TRACKERS = [
         "all nodes drain",
         HEAD + CPUS + "NodeName=n[1-2] CPUs=4 State=DRAIN\nPartitionName=all Nodes=n[1-2] Default=YES\n",
         (job(1),),
-        never={"1": "needs 1 node; partition all has none in service"},
+        never={
+            "1": "ReqNodeNotAvail,_UnavailableNodes:n[1-2]: needs 1 node; partition all has none in service"
+        },
+    ),
+    Question(
+        TRACKER + "lyulyul/shine-cluster/issues/170",
+        "--nodelist names a node that is drained",
+        HEAD
+        + CPUS
+        + "NodeName=n1 CPUs=4\nNodeName=n2 CPUs=4 State=DRAIN\nPartitionName=all Nodes=n[1-2] Default=YES\n",
+        (job(1, required_nodes="n2"), job(2, 10)),
+        {"2": [10]},
+        never={"1": "ReqNodeNotAvail,_UnavailableNodes:n2: "},
     ),
     Question(
         TRACKER + "mace-cream/clusterhowto/issues/2",
@@ -668,7 +680,10 @@ TRACKERS = [
         {"2": [10]},
         {},
         [],
-        never={"1": "needs 3 nodes; partition all has 2 in service"},
+        never={
+            "1": "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions: "
+            "needs 3 nodes; partition all has 2 in service"
+        },
     ),
     Question(
         TRACKER + "mknoxnv/ubuntu-slurm/issues/7",

@@ -71,7 +71,7 @@ def test_a_job_that_can_never_run_says_why(run: Run, config: Path, tmp_path: Pat
     jobs.write_text('{"id": 1, "nodes": 3, "run_time": 1}\n{"id": 2, "nodes": 1, "run_time": 1}\n')
     done = run("replay", config, jobs, "--json", "-")
     found = {key: job["reason"] for key, job in json.loads(done.out)["jobs"].items()}
-    assert found["1"].startswith("needs 3 nodes; partition ")
+    assert found["1"].startswith("PartitionNodeLimit: needs 3 nodes; partition ")
     assert found["2"] == ""
 
 
@@ -318,7 +318,7 @@ def test_jobs_that_can_never_run_are_named(run: Run, config: Path, tmp_path: Pat
     assert done.status == 3
     assert done.err == "makeway: done, but 1 job can never run here; --allow-unusable takes that as it is\n"
     assert "1 job that can never run here" in done.out
-    assert "big.toml:1: job 1 can never run here: needs 3 nodes" in done.out
+    assert "big.toml:1: job 1 can never run here: PartitionNodeLimit: needs 3 nodes" in done.out
     assert json.loads(written.read_text())["jobs"]["1"]["final_state"] == "FAILED"
     accepted = run("replay", config, jobs, "--allow-unusable")
     assert (accepted.status, accepted.out, accepted.err) == (0, done.out, "")

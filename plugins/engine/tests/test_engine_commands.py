@@ -463,7 +463,7 @@ partition = [
         ],
     )
     assert [why for _, _, why in engine.recorder.refusals] == [
-        "partition: needs 2 nodes; partition small gives at most 1",
+        "partition: PartitionNodeLimit: needs 2 nodes; partition small gives at most 1",
         "partition: no partition named 'hihg'; allowed: all, high, small; did you mean 'high'?",
         "the job is running, not pending",
     ]

@@ -214,10 +214,16 @@ def test_components_that_suspend_others_start_at_once(scheduler: str) -> None:
     ("one", "other", "reason"),
     [
         pytest.param(
-            {}, {"min_nodes": 9}, "component h+1: needs 9 nodes; partition p gives at most 2", id="the second"
+            {},
+            {"min_nodes": 9},
+            "component h+1: PartitionNodeLimit: needs 9 nodes; partition p gives at most 2",
+            id="the second",
         ),
         pytest.param(
-            {"min_nodes": 9}, {}, "component h+0: needs 9 nodes; partition p gives at most 2", id="the first"
+            {"min_nodes": 9},
+            {},
+            "component h+0: PartitionNodeLimit: needs 9 nodes; partition p gives at most 2",
+            id="the first",
         ),
         pytest.param(
             {}, {"cpus_per_task": 9}, "component h+1: needs 1 node with 9 CPUs; ", id="too large nodes"

@@ -284,11 +284,12 @@ class Submission:
                 bounds = self._bounds[kind] = bounds_of(job, partition)
             if size > bounds.most:
                 reasons.append(
-                    f"needs {counted(size, 'node')}; partition {partition.name} gives at most {bounds.most}"
+                    f"{NODES}: needs {counted(size, 'node')}; partition {partition.name} gives at most {bounds.most}"
                 )
             elif size < bounds.least:
                 reasons.append(
-                    f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
+                    f"{NODES}: asks for {counted(size, 'node')}; "
+                    f"partition {partition.name} wants {partition.min_nodes} or more"
                 )
             elif (
                 bounds.time is not None
@@ -296,7 +297,7 @@ class Submission:
                 and limit > bounds.time
             ):
                 reasons.append(
-                    f"asks for a time limit of {length(limit)}; "
+                    f"{TIME}: asks for a time limit of {length(limit)}; "
                     f"partition {partition.name} allows {length(bounds.time)}"
                 )
             elif not partition.accepts:

@@ -18,6 +18,10 @@ from makeway_engine.placing.question import Outcome, Room
 from makeway_engine.placing.telling import Telling
 from makeway_engine.transitions import Transitions
 
+NOT_AVAILABLE = "ReqNodeNotAvail"
+"""Reason of a job that could not run on the nodes that others leave in a pass, or that are in service."""
+RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+"""Reason of a job whose nodes are kept for partitions of a higher tier, or of which too few are in service."""
 _STARTED = Outcome.STARTED
 
 
@@ -120,13 +124,18 @@ class Action:
         self._telling.waits(job, blocked, candidates, note)
         return outcome
 
-    def give_up(self, job: Job, blocked: Blocked) -> Outcome:
+    def give_up(self, job: Job, blocked: Blocked, *, by_nodes: bool = False) -> Outcome:
         """Refuse a job that could not run on the empty cluster, in whichever of its partitions, as ``sbatch`` does.
 
         While nodes are out of service that were in service when the run began, it waits: they may come back.
+
+        :param by_nodes: whether it is nodes that it lacks, not what a limit allows.
         """
         if job.partition.nodes & self._ledger.missing:
-            return self.wait(job, attrs.evolve(blocked, reason="ReqNodeNotAvail", never=False), Outcome.NEVER)
+            return self.wait(job, attrs.evolve(blocked, reason=NOT_AVAILABLE, never=False), Outcome.NEVER)
+        if by_nodes and (reason := self._out_of_service(job)):
+            detail = f"{reason}: {blocked.detail}" if blocked.detail else reason
+            blocked = attrs.evolve(blocked, reason=reason, detail=detail)
         self.wait(job, blocked, Outcome.NEVER)
         refusing = self._refusing.setdefault(job.id, set())
         refusing.add(job.partition.index)
@@ -138,6 +147,19 @@ class Action:
             self._recorder.rejected(job, blocked.detail or blocked.reason, self._ledger.now)
             self._transitions.cancel_pending(job, JobState.FAILED)
         return Outcome.NEVER
+
+    def _out_of_service(self, job: Job) -> str:
+        """Return what squeue says of a job that would run if all nodes were in service; empty: it would not."""
+        ledger, partition = self._ledger, job.partition
+        out, up = partition.nodes & ~ledger.up, ledger.up
+        ledger.up = ledger.all_nodes
+        impossible = self._transitions.selector.possible(job, ledger) if out else None
+        ledger.up = up
+        if not out or impossible is not None:
+            return ""
+        if job.required & out or out == partition.nodes:
+            return f"{NOT_AVAILABLE},_UnavailableNodes:{self._recorder.node_list(out)}"
+        return RESERVED
 
     # ---------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Placer:
                 return self._preempt_rather(question, found) or self.action.start(job, found)
             return self.action.start(job, found)
         if found.never:
-            return self.action.give_up(job, found)
+            return self.action.give_up(job, found, by_nodes=True)
         if found.ask_again_at is not None:
             self.making_way.remember(found.ask_again_at)
         if preempt:

@@ -19,6 +19,7 @@ from makeway.partition_bounds import BOUNDS
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger, enter
 from makeway_engine.placing import Outcome, Question
+from makeway_engine.placing.action import NOT_AVAILABLE, RESERVED
 from makeway_engine.queue import BEGINS
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.going_on import GoingOn
@@ -31,11 +32,7 @@ _SUSPENDED = JobState.SUSPENDED
 _STARTED = Outcome.STARTED
 _BUSY = Outcome.BUSY
 _MOST_KNOWN = 10_000
-NOT_AVAILABLE = "ReqNodeNotAvail"
-"""Reason of a job that could not run on the nodes that others leave in a pass."""
 _LICENCES = "Licenses"
-RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
-"""Reason of a job whose nodes are kept for partitions of a higher tier."""
 
 
 class _Pass:
