@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -321,7 +321,7 @@ class Policies(Room):
 
     def vocabulary(self) -> Vocabulary:
         """Return the words to be shown to people."""
-        answer = next(filter(None, map(self._words, self.every("makeway_dialect", None))), None)
+        answer = next((each.vocabulary for each in self._dialects() if each.vocabulary), None)
         if answer is None:
             return (self.leader and self.leader.vocabulary) or Vocabulary()
         return attrs.evolve(
@@ -330,14 +330,13 @@ class Policies(Room):
 
     def asked(self) -> Callable[[JobSpec, Partition, Cluster], JobSpec] | None:
         """Return what puts the words of jobs into fields of their requests; None: there are no such words."""
-        return next(
-            (each.asked for each in self.every("makeway_dialect", None) if each.asked is not None), None
-        )
+        return next((each.asked for each in self._dialects() if each.asked is not None), None)
 
-    def _words(self, dialect: Any) -> Vocabulary | None:
-        if not isinstance(dialect, Dialect):
-            self._blame("makeway_dialect", None, f"returned {_shown(dialect)}; allowed: a Dialect")
-        return dialect.vocabulary
+    def _dialects(self) -> Iterator[Dialect]:
+        for dialect in self.every("makeway_dialect", None):
+            if not isinstance(dialect, Dialect):
+                self._blame("makeway_dialect", None, f"returned {_shown(dialect)}; allowed: a Dialect")
+            yield dialect
 
     def displaces_by(self, view: ClusterView) -> Grouping:
         """Return by what the policy tells preemptors and victims apart; partitions if nobody says."""
