@@ -586,3 +586,17 @@ def test_what_checkpoints_cost_is_in_the_summary() -> None:
     assert shown["core-hours writing them"] == "1.0"
     assert shown["core-hours reading them"] == "2.0"
     assert shown["core-hours that they saved"] == "10.0"
+
+
+def test_what_the_workload_does_not_say_of_ends_is_told_once(run: Run, config: Path, tmp_path: Path) -> None:
+    """Job 1 counts as COMPLETED, and a note says so; of job 2 the workload says that it fails."""
+    jobs = tmp_path / "after.jsonl"
+    jobs.write_text(
+        '{"id": 1, "run_time": 10}\n{"id": 2, "run_time": 10, "attributes": {"ends_as": "FAILED"}}\n'
+        '{"id": 3, "run_time": 1, "depends_on": ["afterok:1", "afternotok:2"]}\n'
+        '{"id": 4, "run_time": 1, "depends_on": "afterok:1"}\n'
+    )
+    done = run("replay", config, jobs)
+    assert done.status == 0
+    told = "others wait for how 1 job ended (1), which the workload does not say (attributes.ends_as)"
+    assert done.err.count(told) == 1

@@ -114,7 +114,9 @@ def test_explain_a_job_that_can_never_run(run: Run, with_jobs: Path) -> None:
     """With the reason."""
     done = run("explain", with_jobs, "--job", 1, "--set", "job.1.nodes=3")
     assert done.status == 3
-    assert "it can never run here: PartitionNodeLimit: needs 3 nodes; partition low gives at most 2" in done.out
+    assert (
+        "it can never run here: PartitionNodeLimit: needs 3 nodes; partition low gives at most 2" in done.out
+    )
 
 
 def test_explain_a_job_whose_row_cannot_be_used(run: Run, config: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from makeway.dependencies import dependency, of_job
 from makeway.model import Job
 from makeway_testing.strategies import Scenario
 
@@ -147,7 +148,10 @@ def renamed(scenario: Scenario, prefix: str) -> Scenario:
             spec,
             id=prefix + spec.id,
             het_id=None if spec.het_id is None else prefix + spec.het_id,
-            depends_on=tuple(prefix + one if one in known else one for one in spec.depends_on),
+            depends_on=tuple(
+                of_job(one, prefix + dependency(one).job) if dependency(one).job in known else one
+                for one in spec.depends_on
+            ),
         )
         for spec in scenario.specs
     )

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from makeway.config import Config
+from makeway.dependencies import dependency
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec
 from makeway_testing import builders
@@ -74,7 +75,8 @@ def _with(scenario: Scenario, specs: Sequence[JobSpec]) -> Scenario:
     """Return the scenario with these jobs, and without what is about others."""
     known = {spec.id for spec in specs}
     kept = tuple(
-        attrs.evolve(spec, depends_on=tuple(one for one in spec.depends_on if one in known)) for spec in specs
+        attrs.evolve(spec, depends_on=tuple(one for one in spec.depends_on if dependency(one).job in known))
+        for spec in specs
     )
     gone = {spec.id for spec in scenario.specs} - known
     lines = [line for line in scenario.commands.splitlines() if not gone & set(line.split())]

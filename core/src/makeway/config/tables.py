@@ -175,6 +175,8 @@ class _Scheduler:
     enforce_time_limits: bool = True
     enforce_part_limits: bool = True
     """Whether a job beyond the limits of its one partition is refused (EnforcePartLimits); False: it waits for good."""
+    kill_invalid_depend: bool = False
+    """Whether a job is cancelled whose dependency can never be met (DependencyParameters); False: it waits for good."""
     requeue: bool = True
     """Whether jobs that do not say may be requeued (JobRequeue)."""
     max_requeues: int | None = None

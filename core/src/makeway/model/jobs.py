@@ -133,7 +133,7 @@ class SpecDraft:
     withdrawn_at: Seconds | None = None
     """When it was cancelled before it started, as its log says: it waits until then and never starts; None: not."""
     depends_on: tuple[str, ...] = ()
-    """Job ids that must have ended."""
+    """Ids of jobs that must have ended, or conditions such as ``afterok:7`` (`makeway.dependencies`)."""
     het_id: str | None = None
     """Id shared by the components of a heterogeneous job; None: an ordinary job."""
     het_offset: int = 0

@@ -116,7 +116,7 @@ class Engine:
         rulings.bind(ledger)
         recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
         self.gang = policies.gang(ledger)
-        self.queue = Queue(ledger, listeners)
+        self.queue = Queue(ledger, listeners, kill_invalid_depend=scheduler.kill_invalid_depend)
         self.forgiveness = Forgiveness(policies, recorder, ledger, config.world.failures.policy_errors)
         self.priorities = Priorities(
             policies, ledger, self.queue, self.forgiveness, priorities_of(recorder.cluster, scheduler)
@@ -242,7 +242,8 @@ class Engine:
         if queue.later and queue.mature(now):
             rhythm.came_by_clock()
         while queue.withdrawn:
-            transitions.cancel_pending(queue.withdrawn.pop(0))
+            if (withdrawn := queue.withdrawn.pop(0)) in queue:
+                transitions.cancel_pending(withdrawn)
         if queue.bounced and queue.take_back(now):
             transitions.changed = True
         if ledger.by_end and ledger.by_end[0][0] <= now:
@@ -390,6 +391,8 @@ class Engine:
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         queue, rhythm = self.queue, self.rhythm
+        if queue.withdrawn:
+            return now
         later = queue.later
         if later and later[0][0] < wake:
             wake = later[0][0]

@@ -104,6 +104,8 @@ class Moves:
         self.selector.placed(job)
         self.actions.append(tuple.__new__(Start, (job, 0, 0, (), allocation, False)))
         self.recorder.moved(job, _RUNNING, ledger.now)
+        if self.queue.conditions.dependents:
+            self.queue.started(job, ledger.now)
         if self.gang is not None:
             self.tell_gang("started", job)
 
@@ -137,7 +139,7 @@ class Moves:
         if self.gang is not None:
             self.tell_gang("ended", job)
         ledger.forget(job)
-        if self.queue.dependents or self.queue.throttle:
+        if state is not JobState.COMPLETED or self.queue.conditions.dependents or self.queue.throttle:
             self.queue.ended(job, ledger.now)
 
     def _ended(self, job: Job, state: JobState) -> None:

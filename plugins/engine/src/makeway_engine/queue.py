@@ -17,9 +17,12 @@ from typing import Any, cast
 import attrs
 
 from makeway.clockwork import Clockwork
+from makeway.dependencies import SINGLE, STARTED, TASK, Dependency, dependency
 from makeway.job_table import turn_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.priorities import Priority
+from makeway_engine.conditions import NEVER as NEVER_MET
+from makeway_engine.conditions import Condition, Conditions
 from makeway_engine.entries import Entry, Key, Listeners
 from makeway_engine.ledger import Ledger, enter, put, put_field
 from makeway_engine.throttle import WAITS, Throttle
@@ -35,8 +38,13 @@ NEVER = "NotRun"
 class Queue:
     """Pending jobs; the eligible ones in order."""
 
-    def __init__(self, ledger: Ledger, listeners: Listeners) -> None:
+    def __init__(self, ledger: Ledger, listeners: Listeners, *, kill_invalid_depend: bool = False) -> None:
+        """Begin with nobody.
+
+        :param kill_invalid_depend: whether jobs are cancelled whose dependency can never be met.
+        """
         self._ledger = ledger
+        self._kills_invalid = kill_invalid_depend
         self.listeners = listeners
         self.entries: list[Entry] = []
         """Eligible jobs in the default order, or in that of their ranks."""
@@ -51,14 +59,13 @@ class Queue:
         self.later: list[tuple[Seconds, int, Job]] = []
         """A heap of jobs that become eligible, or are withdrawn, by the clock, with the instant."""
         self.withdrawn: list[Job] = []
-        """Jobs that are to be cancelled now, since they never ran (`JobSpec.withdrawn_at`)."""
-        self.dependents: dict[str, list[Job]] = {}
-        """Jobs that wait for the end of another, by the id of that one."""
+        """Jobs to be cancelled now: they never ran (`JobSpec.withdrawn_at`), or what they wait for cannot come."""
+        self.conditions = Conditions()
+        """What jobs wait for of others."""
         self.throttle = Throttle()
         """The tasks of job arrays."""
         self.fresh: list[Job] = []
         """Tasks that are eligible from the next look of a scheduler on."""
-        self._blockers: dict[str, set[str]] = {}
         self.key_of = key_reserved_first if ledger.rule("reservation_first") else key_of
         """Gives the place of a job in the order of ranks; without, in the default order."""
         self._het_for_resources = ledger.rule("het_waits_for_resources")
@@ -108,14 +115,49 @@ class Queue:
         if not needed and job.priority and job.eligible_at <= now and job.spec.withdrawn_at is None:
             self._insert(job)
             return
-        missing = set(self._live(needed)) if needed else None
-        if missing and job.restarts == 0:
-            self._blockers[job.id] = missing
-            for other in sorted(missing):
-                self.dependents.setdefault(other, []).append(job)
-            self._ledger.wait_for(job, "Dependency")
+        if needed and job.restarts == 0:
+            self.conditions.add(job, [self._condition(job, dependency(word)) for word in needed])
+            self._judge(job, now)
             return
         self._admit(job, now)
+
+    def _condition(self, job: Job, asked: Dependency) -> Condition:
+        """Return what a new job waits for of others, as things stand."""
+        kind, name, delay = asked
+        if kind == SINGLE:
+            jobs = self._ledger.jobs.values()
+            same = [each for each in jobs if each.user == job.user and each.spec.name == job.spec.name]
+            return Condition(kind, {each.id for each in same if each.index < job.index})
+        if kind == TASK and job.spec.array_id is not None:
+            name = f"{name}_{job.spec.array_task}"
+        live = set(self._live((name,)))
+        if kind == STARTED:
+            begun = [self._ledger.jobs[each].started_at for each in live]
+            live = {each for each in live if not self._ledger.jobs[each].starts}
+            since = max((at for at in begun if at is not None), default=None)
+            if since is not None and delay:
+                put_field(job, "eligible_at", max(job.eligible_at, since + delay))
+        return Condition(kind, live, self.conditions.failed(name), delay)
+
+    def _judge(self, job: Job, now: Seconds) -> bool:
+        """Let a job wait for others, or no more; say whether it does no more."""
+        verdict = self.conditions.verdict(job)
+        if verdict:
+            del self.conditions.of[job.id]
+            self._admit(job, now)
+            return True
+        self._ledger.wait_for(job, "Dependency" if verdict is None else NEVER_MET)
+        if verdict is False and self._kills_invalid:
+            self.withdrawn.append(job)
+        return False
+
+    def started(self, job: Job, now: Seconds) -> None:
+        """A job has started: whoever waits for no more than that is eligible in the next step at the earliest."""
+        for dependent, delay in self.conditions.started(job).items():
+            put_field(dependent, "eligible_at", max(dependent.eligible_at, now + delay))
+            if self.conditions.verdict(dependent):
+                del self.conditions.of[dependent.id]
+                heapq.heappush(self.later, (dependent.eligible_at, dependent.index, dependent))
 
     def _admit(self, job: Job, now: Seconds) -> None:
         if job.spec.withdrawn_at is not None:
@@ -276,23 +318,18 @@ class Queue:
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""
         freed = self._next_tasks(job, now, ended=True)
-        for dependent in self.dependents.pop(job.id, ()):
-            missing = self._blockers.get(dependent.id)
-            if missing is None:
-                continue
-            missing.discard(job.id)
-            if not missing:
-                del self._blockers[dependent.id]
-                self._admit(dependent, now)
-                freed = True
+        for dependent, delay in self.conditions.ended(job).items():
+            if delay:
+                put_field(dependent, "eligible_at", max(dependent.eligible_at, now + delay))
+            freed = self._judge(dependent, now) or freed
         return freed
 
     def remove(self, job: Job) -> None:
         """Take a job out: it started or was cancelled."""
         del self.waiting[job.id]
         self._ledger.pending_now = None
-        if self._blockers:
-            self._blockers.pop(job.id, None)
+        if self.conditions.of:
+            self.conditions.of.pop(job.id, None)
         self._drop_entries(job)
         if self._in_partition:
             self._in_partition.pop(job.id, None)
@@ -338,7 +375,7 @@ class Queue:
         if not given:
             put(job, eligible_since=None)
             self._next_tasks(job, now, ended=False)
-        if eligible or (job.eligible_at <= now and job.id not in self._blockers):
+        if eligible or (job.eligible_at <= now and job.id not in self.conditions.of):
             self._admit(job, now)
 
     def begin_at(self, job: Job, at: Seconds, now: Seconds) -> None:
@@ -348,7 +385,7 @@ class Queue:
         self.later = [entry for entry in self.later if entry[2] is not job]
         heapq.heapify(self.later)
         put(job, eligible_at=at)
-        if job.id not in self._blockers:
+        if job.id not in self.conditions.of:
             self._admit(job, now)
 
     # -------------------------------------------------------------------------- priorities
@@ -407,10 +444,7 @@ class Queue:
             "later": [
                 [at, job.id if self._waits(job) else None] for at, _, job in sorted(self.later, key=_instant)
             ],
-            "dependents": {
-                other: [job.id for job in jobs if self._waits(job)] for other, jobs in self.dependents.items()
-            },
-            "blockers": {job_id: sorted(others) for job_id, others in self._blockers.items()},
+            "conditions": self.conditions.hand_over(),
             "turns": self.throttle.hand_over(),
             "in_partition": {job_id: dict(each) for job_id, each in self._in_partition.items()},
         }
@@ -440,11 +474,7 @@ class Queue:
             for place, (at, job_id) in enumerate(memory["later"], start=-len(memory["later"]))
         ]
         heapq.heapify(self.later)
-        self.dependents = {
-            other: [waiting[job_id] for job_id in ids if job_id in waiting]
-            for other, ids in memory["dependents"].items()
-        }
-        self._blockers = {job_id: set(others) for job_id, others in memory["blockers"].items()}
+        self.conditions.take_over(waiting, memory["conditions"])
         self.throttle.take_over(self._ledger.jobs, memory.get("turns"))
         self._in_partition = dict(memory.get("in_partition", {}))
 

@@ -23,6 +23,8 @@ from typing import Any
 
 import attrs
 
+from makeway.dependencies import dependency, of_job
+from makeway.model import JobSpec
 from makeway.worlds.events import Command
 from makeway_testing import nuisances
 from makeway_testing.probing.scenes import Scene
@@ -70,11 +72,14 @@ def nuisances_of(scene: Scene, play: Play, package: str) -> Iterator[str]:
             break
 
 
+def _renamed(spec: JobSpec, prefix: str) -> tuple[str, ...]:
+    return tuple(of_job(word, prefix + dependency(word).job) for word in spec.depends_on)
+
+
 def renamed(scene: Scene, prefix: str) -> Scene:
     """Return the same scene with `prefix` before every job id."""
     jobs = tuple(
-        attrs.evolve(spec, id=prefix + spec.id, depends_on=tuple(prefix + one for one in spec.depends_on))
-        for spec in scene.jobs
+        attrs.evolve(spec, id=prefix + spec.id, depends_on=_renamed(spec, prefix)) for spec in scene.jobs
     )
     commands = tuple(
         (at, event._replace(job_id=prefix + event.job_id) if isinstance(event, Command) else event)

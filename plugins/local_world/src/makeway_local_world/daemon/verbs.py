@@ -133,7 +133,9 @@ class Verbs:
             if not tasks:
                 state = self._ended(name)
                 again = "; submit it again" if order.verb == "requeue" else ""
-                outcome.refused[name] = f"it has ended: {state}{again}" if state else f"there is no job {name}"
+                outcome.refused[name] = (
+                    f"it has ended: {state}{again}" if state else f"there is no job {name}"
+                )
         return found
 
     def _refusal(self, order: Order, job: Job, uid: int) -> str:

@@ -1,7 +1,7 @@
 """Hold jobs back until others have started or ended as they ask (``--dependency``).
 
-The engine's own `depends_on` knows one condition: the other has ended. The others need to know how. So a job with
-conditions comes in held, and is released once they are met: two steps, but each is in the journal, and after a crash
+The engine's own conditions (`JobSpec.depends_on`) know the jobs of its own run. Here those that ended before it count,
+too, and `why` tells how each condition stands. So a job with conditions comes in held, and is released once they are met: two steps, but each is in the journal, and after a crash
 the conditions are looked at again.
 """
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Mapping
 
 MODELLED = frozenset(
-    """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
+    """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode DependencyParameters
     EnforcePartLimits JobRequeue KillWait Licenses MaxArraySize MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
     MCSParameters MCSPlugin MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode
     FairShareDampeningFactor PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife
@@ -25,7 +25,7 @@ MODELLED = frozenset(
 
 RELEVANT = frozenset(
     """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
-    DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs
+    DefCpuPerGPU DefMemPerGPU DisableRootJobs
     FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
     MaxJobCount MaxNodeCount MaxTasksPerNode
     NodeFeaturesPlugins PowerParameters PowerPlugin PriorityParameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from makeway.dependencies import ANY, SINGLE
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, UserSignal
@@ -20,7 +21,7 @@ _LAYOUT = re.compile(
     r"([:,](\*|block|cyclic|fcyclic|pack|nopack))*",
     re.IGNORECASE,
 )
-_AFTER = re.compile(r"(afterany|afterok)((?::[0-9]+(?:\+[0-9]+)?)+)", re.IGNORECASE)
+_AFTER = re.compile(r"(after(?:any|ok|notok|corr)?)((?::[0-9]+(?:\+[0-9]+)?)+)", re.IGNORECASE)
 
 
 def read_nodes(text: str) -> tuple[int, int]:
@@ -121,12 +122,14 @@ def read_signal(text: str) -> UserSignal:
 
 
 def read_dependency(text: str) -> tuple[str, ...]:
-    """Read ``afterany:1:2,afterok:3`` as the ids of jobs that must have ended."""
+    """Read ``afterany:1:2,afterok:3`` as a condition on one job each (`makeway.dependencies`)."""
     found: list[str] = []
     for part in text.split(","):
         match = _AFTER.fullmatch(part)
-        if match is None:
-            forms = "afterany:id[:id...] and afterok:id[:id...]"
+        if match is None and part.lower() != SINGLE:
+            forms = "after, afterany, afterok, afternotok and aftercorr:id[:id...], and singleton"
             raise ValueError(f"got {part!r}; only {forms} are modelled")
-        found += match[2].split(":")[1:]
+        kind = match[1].lower() if match is not None else ""
+        jobs = match[2].split(":")[1:] if match is not None else [SINGLE]
+        found += jobs if kind in ("", ANY) else (f"{kind}:{job}" for job in jobs)
     return tuple(found)

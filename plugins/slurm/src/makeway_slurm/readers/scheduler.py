@@ -40,10 +40,18 @@ def read_scheduler(draft: Draft) -> SchedulerTable:
         clockwork={"preset": "slurm", **_clockwork(draft, options)},
         **of_release(draft.release),
         enforce_time_limits=minutes is not None,
+        kill_invalid_depend=_kills_invalid(draft),
         requeue=_requeue(draft),
         max_requeues=draft.read(draft.get("MaxBatchRequeue"), parse_count, None, "scheduler.max_requeues"),
         over_time_limit=(minutes or 0) * 60.0,
     )
+
+
+def _kills_invalid(draft: Draft) -> bool:
+    """Translate the one word of DependencyParameters that is about jobs of this cluster."""
+    setting = draft.get("DependencyParameters")
+    words = setting.value.lower().split(",") if setting is not None else []
+    return "kill_invalid_depend" in (word.strip() for word in words)
 
 
 def _requeue(draft: Draft) -> bool:

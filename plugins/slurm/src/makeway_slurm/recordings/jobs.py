@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from makeway.dependencies import dependency, of_job
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, Seconds
 from makeway_slurm.readers.sbatch_args import parse_sbatch
@@ -62,7 +63,9 @@ def _by_component(jobs: Sequence[JobSpec]) -> Iterator[JobSpec]:
         if job.het_id is not None and job.het_offset
     }
     for job in jobs:
-        named = tuple(own.get(each, each) for each in job.depends_on)
+        named = tuple(
+            of_job(each, own.get(dependency(each).job, dependency(each).job)) for each in job.depends_on
+        )
         yield job if named == job.depends_on else attrs.evolve(job, depends_on=named)
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import attrs
 
 from makeway.arrays import parse_array
+from makeway.dependencies import NOT_OK, OK, SINGLE, TASK, dependency
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.features import unreadable
 from makeway.model import Exclusive
+from makeway.obstacle import counted
 from makeway.readers.lines import shown
 from makeway.readers.seen import Seen
 from makeway.settings import structure
@@ -170,13 +172,34 @@ def ids_of(tables: Sequence[tuple[Place, JobTable]], problems: list[Problem]) ->
     return [job if job is not None else next(free) for job in given]
 
 
+def outcomes_not_told(tables: Sequence[tuple[Place, JobTable]], ids: Sequence[str]) -> list[str]:
+    """Say of which jobs the workload does not tell how they end, though others wait for that; empty: of none."""
+    told = {job for job, (_, table) in zip(ids, tables, strict=True) if "ends_as" in (table.attributes or {})}
+    asked = {
+        job: None
+        for _, table in tables
+        for kind, job, _ in map(dependency, words_of(table.depends_on))
+        if kind in (OK, NOT_OK, TASK) and job not in told
+    }
+    if not asked:
+        return []
+    few = ", ".join(list(asked)[:5]) + (", ..." if len(asked) > 5 else "")
+    return [
+        f"others wait for how {counted(len(asked), 'job')} ended ({few}), which the workload does not say "
+        "(attributes.ends_as): unless the replay ends them otherwise, they count as COMPLETED"
+    ]
+
+
 def check_dependencies(
     tables: Sequence[tuple[Place, JobTable]], ids: Sequence[str], problems: list[Problem]
 ) -> None:
     """Complain about jobs that are not there, or not yet: so nobody waits for itself, or in a circle."""
     came = {job: (table.submit, at) for at, (job, (_, table)) in enumerate(zip(ids, tables, strict=True))}
     for own, (place, table) in zip(ids, tables, strict=True):
-        for job in words_of(table.depends_on):
+        for word in words_of(table.depends_on):
+            kind, job, _ = dependency(word)
+            if kind == SINGLE:
+                continue
             if job not in came:
                 message = f"no job {shown(job)}{nearest(job, came)}"
             elif job == own:

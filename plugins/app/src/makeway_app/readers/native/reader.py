@@ -15,7 +15,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import read_text
 from makeway_app.readers.native.building import specs_of
-from makeway_app.readers.native.checks import check_dependencies, checked_table, ids_of
+from makeway_app.readers.native.checks import check_dependencies, checked_table, ids_of, outcomes_not_told
 from makeway_app.readers.native.places import JSON_ARRAY, Place, json_places, most_of, toml_places
 
 _NO_ARRAYS = (
@@ -82,4 +82,4 @@ def _workload(places: Sequence[Place], name: str, source: str) -> Workload:
         for job, (place, table) in ordered
         for spec in specs_of(job, table, f"{name}:{place.line or place.path}")
     )
-    return Workload(name=name, jobs=jobs, total=len(ordered))
+    return Workload(name=name, jobs=jobs, total=len(ordered), notes=outcomes_not_told(good, ids))
