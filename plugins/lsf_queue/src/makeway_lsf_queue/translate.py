@@ -13,6 +13,7 @@ from makeway.settings import structure
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
 from makeway_lsf_queue.reader import keywords
+from makeway_lsf_queue.requirement import requirement
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.values import WrongValueError
 
@@ -92,8 +93,34 @@ def out_of(config: Config) -> Translated:
         if "PREEMPTION" in table.attributes:
             said = f"queue {table.name}: PREEMPTION={table.attributes['PREEMPTION']}"
             terms.append(Term(said, "", "every higher tier may take every lower"))
+        if "RES_REQ" in table.attributes:
+            table = _required(table, terms)
         tables.append(table)
     return attrs.evolve(config, partition=tuple(tables)), terms
+
+
+def _required(table: PartitionTable, terms: list[Term]) -> PartitionTable:
+    """Put span[hosts=1] and rusage[mem=] of a queue into its partition; the rest has no equal."""
+    try:
+        asked = requirement(str(table.attributes["RES_REQ"]))
+    except WrongValueError:
+        return table
+    where = f"queue {table.name}: RES_REQ"
+    if asked.one_host and table.max_nodes is None:
+        table = attrs.evolve(table, max_nodes=1)
+        terms.append(Term(f"{where} span[hosts=1]", "max_nodes 1"))
+    if asked.memory_mb and table.def_mem_per_node is None:
+        table = attrs.evolve(table, def_mem_per_node=asked.memory_mb)
+        terms.append(Term(f"{where} rusage[mem={asked.memory_mb}]", f"def_mem_per_node {asked.memory_mb}"))
+    if asked.select or asked.tile or asked.order or asked.same or asked.amounts or asked.idle:
+        terms.append(
+            Term(
+                f"{where} {table.attributes['RES_REQ']}",
+                "",
+                "only span[hosts=1] and rusage[mem=] have an equal",
+            )
+        )
+    return table
 
 
 def _mode(said: Mapping[str, object]) -> str:
