@@ -96,7 +96,9 @@ def unheard(cluster: Cluster, settings: Mapping[str, Any]) -> Callable[[JobSpec]
             wanted = requirement(text)
         except WrongValueError:
             return ()  # the job is refused
-        return tuple(f"{KEY}: {each} has no effect here" for each in idle_parts(wanted, hosts, resources))
+        return tuple(
+            f"{KEY}: {each:.100} has no effect here" for each in idle_parts(wanted, hosts, resources)
+        )
 
     def said(spec: JobSpec) -> Sequence[str]:
         text = spec.attributes.get(KEY)
