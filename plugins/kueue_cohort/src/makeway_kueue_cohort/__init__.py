@@ -9,10 +9,9 @@ module     what it owns
 site       queues, cohorts, quotas, policies (sections 1 and 2)
 settings   the same as people write it
 tree       a queue or cohort: what is available, who borrows (1.7 to 1.12), shares (6.2); books: all trees
-order      who may be a candidate, who is lost first (2.5, 3, 4); stock: who holds quota, in that order
+order      who may be a candidate, who is lost first (2.5, 3, 4)
 classic    victims, greedy with give-back (section 5); fair: by shares (section 6); decide: one of them all
-flat       a cohort without cohorts and with one pair; flat_search: what it takes there;
-           classic_flat, fair_flat: victims, as classic and fair find them
+flat       shares in a cohort without cohorts and with one pair
 reasons    the reasons for which victims leave (8.1)
 flavors    which flavor a job gets (7.3); taints: which it may not use
 lacks      who cannot be admitted, told at a glance

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway_kueue_cohort import classic, classic_flat, fair, fair_flat
+from makeway_kueue_cohort import classic, fair
 from makeway_kueue_cohort.books import Books
 from makeway_kueue_cohort.classic import ByQueue
-from makeway_kueue_cohort.flat_search import flat_of
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.site import Pair, Sharing
@@ -23,12 +22,7 @@ def victims(
     :param admitted: queue -> the workloads counted in `books` there.
     :param books: they end as they were.
     """
-    fair_shares = books.site.sharing is Sharing.FAIR
-    flat = flat_of(preemptor, short, books)
-    if flat is not None:
-        quick = fair_flat.choose if fair_shares else classic_flat.choose
-        return quick(preemptor, flat, admitted, books)
-    search = fair.choose if fair_shares else classic.choose
+    search = fair.choose if books.site.sharing is Sharing.FAIR else classic.choose
     return search(preemptor, short, admitted, books)
 
 

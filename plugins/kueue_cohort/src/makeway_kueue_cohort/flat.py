@@ -71,12 +71,6 @@ class Flat:
             return 0
         return over * member.factor if member.factor else self._infinite + over
 
-    def used_below(self, member: Member, share: int) -> int:
-        """Return the least that a queue may use and have at least such a share, which is not 0."""
-        if member.factor:
-            return member.quota + (-(-share // member.factor) if share < self._infinite else self._infinite)
-        return member.quota + max(1, share - self._infinite)
-
     def most_with(self, member: Member, share: int) -> int:
         """Return the most that a queue may use and have no higher share than this one."""
         if member.factor:

@@ -17,11 +17,11 @@ from makeway.hostlist import expand_hostlist
 from makeway.model import ClusterView, Job, JobState
 from makeway_kueue_cohort import lacks, requests
 from makeway_kueue_cohort.books import Books, Node, root_of
+from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, PodSet
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.settings import Settings, compiled
 from makeway_kueue_cohort.site import Pair, Sharing, Within
-from makeway_kueue_cohort.stock import Stock
 from makeway_kueue_cohort.taints import closed
 from makeway_kueue_cohort.waiting import Asking, Lane, Least, Waiting, waits
 
@@ -38,8 +38,9 @@ class Yard:
         self.books = Books(compiled(self.settings))
         self.counted = requests.covered(self.settings)
         self.cluster = view.cluster
-        self.held = {name: Stock(self._pair_of(node)) for name, node in self.books.queues.items()}
-        self.admitted: Mapping[str, Stock] = self.held
+        self.held: dict[str, dict[str, Workload]] = {name: {} for name in self.books.queues}
+        """Queue -> who holds quota there, by id."""
+        self.admitted: ByQueue = {name: held.values() for name, held in self.held.items()}
         self.jobs: dict[str, Job] = {}
         """Who holds quota, by id."""
         self.plans: dict[str, Assignment] = {}
@@ -61,11 +62,6 @@ class Yard:
         self.back: list[Job] = []
         """Who has come, or may come back to wait."""
         self._nodes = {flavor: _nodes_of(flavor, self.settings, view) for flavor in self._flavors()}
-
-    def _pair_of(self, node: Node) -> Pair | None:
-        """Return the one pair of the tree of a queue; None: there are several."""
-        pairs = root_of(node).subtree
-        return next(iter(pairs)) if len(pairs) == 1 else None
 
     def _flavors(self) -> Iterator[str]:
         for queue in self.settings.queue:
@@ -107,7 +103,7 @@ class Yard:
             uid=waited.uid,
         )
         self.books.add(workload.queue, plan.uses)
-        self.held[workload.queue.name].put(workload)
+        self.held[workload.queue.name][job.id] = workload
         self.priorities[workload.queue.name][workload.priority] += 1
         self.waiting[workload.queue.name].sort_anew()
         self.jobs[job.id] = job
@@ -120,7 +116,7 @@ class Yard:
         if asking is None:
             return
         node = asking.workload.queue
-        workload = self.held[node.name].remove(job.id)
+        workload = self.held[node.name].pop(job.id, None)
         if workload is not None:
             self.books.take(node, workload.uses)
             counts = self.priorities[node.name]
@@ -202,7 +198,7 @@ class Yard:
             self.books.take(node, before.uses)
             self.books.add(node, uses)
             self.changed()
-            self.held[node.name].put(attrs.evolve(before, uses=dict(uses)))
+            self.held[node.name][job.id] = attrs.evolve(before, uses=dict(uses))
             self.plans[job.id] = Assignment(dict(uses), Grade(Mode.FIT))
 
     def flavored(self, plan: Assignment) -> NodeBits:
@@ -226,7 +222,7 @@ class Yard:
             if asking is not None:
                 held = self.held[asking.workload.queue.name]
                 if (workload := held.get(name)) is not None:
-                    held.put(attrs.evolve(workload, evicted=True))
+                    held[name] = attrs.evolve(workload, evicted=True)
 
     # ------------------------------------------------------------------------------ queues
     def sort_in(self) -> None:
