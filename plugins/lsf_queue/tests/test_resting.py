@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -18,7 +18,7 @@ import pytest
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.model import GangOrder, GangVerb, JobSpec
+from makeway.model import ClusterView, GangOrder, GangVerb, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.entries import Entry
@@ -32,8 +32,8 @@ from makeway_lsf_queue.jobs import hosts_of
 from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.slots import rearranged
-from makeway_lsf_queue.survey import Room, survey_of
+from makeway_lsf_queue.slots import held_on, rearranged
+from makeway_lsf_queue.survey import Room, Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 from makeway_lsf_queue.watching import Gate, Hosts, lasting_on
 
@@ -118,6 +118,32 @@ def _jobs(chance: Random, count: int) -> list[JobSpec]:
     ]
 
 
+def room_at_length(survey: Survey, below: Container[str]) -> Sequence[tuple[int, int]]:
+    """Return the hosts where jobs could get cores, and how many, as `lasting_on` does, job by job."""
+    busy: dict[int, int] = {}
+    for name, running in survey.running.items():
+        if name in below:
+            continue
+        for job in running:
+            held = job.allocation
+            if held is not None and held.cores is not None:
+                for index, cores in zip(held.node_indices, held.cores, strict=True):
+                    busy[index] = busy.get(index, 0) | cores
+    left = ((node.index, node.cores - busy.get(node.index, 0).bit_count()) for node in survey.used.nodes)
+    return [(index, free) for index, free in left if free]
+
+
+def kept_at_length(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
+    """Return what `gaps.kept_slots` comes to, job by job."""
+    found: dict[int, int] = {}
+    for job in survey.suspended:
+        if not gaps.may_use(site, view, mine, job):
+            for index in bitmap.indices(job.nodes):
+                held = held_on(job, index, survey.used.nodes[index].cpus)
+                found[index] = found.get(index, 0) + held
+    return found
+
+
 class _Witness:
     """Works out after each step what is kept."""
 
@@ -133,9 +159,9 @@ class _Witness:
         assert survey.stopped_first == survey._first_hosts()
         for queue, below in site.targets.items():
             room = {index: free for index, free in lasting_on(survey, ledger, queue).items() if free}
-            assert room == dict(vain.room_at_length(survey, below))
+            assert room == dict(room_at_length(survey, below))
             kept = gaps.kept_slots(site, survey, ledger, queue)
-            assert kept == gaps.kept_at_length(site, survey, ledger, queue)
+            assert kept == kept_at_length(site, survey, ledger, queue)
             assert bitmap.of(list(kept)) == gaps.slots_kept(site, survey, ledger, queue).hosts
             self.seen["slots kept"] += len(kept)
         self._hosts_of_the_waiting(site, engine)

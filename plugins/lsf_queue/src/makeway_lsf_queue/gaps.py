@@ -134,14 +134,3 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
                 on[index] = on.get(index, 0) + held
                 kept.hosts |= 1 << index
                 jobs_on.setdefault(index, {})[job.id] = None
-
-
-def kept_at_length(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
-    """Return what `kept_slots` comes to, job by job."""
-    found: dict[int, int] = {}
-    for job in survey.suspended:
-        if not may_use(site, view, mine, job):
-            for index in bitmap.indices(job.nodes):
-                held = held_on(job, index, survey.used.nodes[index].cpus)
-                found[index] = found.get(index, 0) + held
-    return found

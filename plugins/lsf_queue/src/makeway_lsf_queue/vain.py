@@ -25,7 +25,7 @@ from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.requested import Bound, Request, compiled
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Share
-from makeway_lsf_queue.survey import Room, Survey, survey_of
+from makeway_lsf_queue.survey import Room, survey_of
 from makeway_lsf_queue.victims import modes_of
 from makeway_lsf_queue.vocabulary import PARALLEL
 from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, concerned
@@ -512,18 +512,3 @@ def _closing(counted: Counted, job: Job) -> tuple[list[Share], list[Share]]:
         for_all = limit.per_host and job.user not in key.split("/")
         (shared if for_all else own).append((limit, key))
     return shared, own
-
-
-def room_at_length(survey: Survey, below: Container[str]) -> Sequence[tuple[int, int]]:
-    """Return the hosts where jobs could get cores, and how many, as `watching.lasting_on` does, job by job."""
-    busy: dict[int, int] = {}
-    for name, running in survey.running.items():
-        if name in below:
-            continue
-        for job in running:
-            held = job.allocation
-            if held is not None and held.cores is not None:
-                for index, cores in zip(held.node_indices, held.cores, strict=True):
-                    busy[index] = busy.get(index, 0) | cores
-    left = ((node.index, node.cores - busy.get(node.index, 0).bit_count()) for node in survey.used.nodes)
-    return [(index, free) for index, free in left if free]

@@ -305,8 +305,7 @@ def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
 def lasting_on(survey: Survey, view: ClusterView, queue: str) -> dict[int, int]:
     """Return host -> how many cores jobs of `queue` could get there, whoever made way for them.
 
-    Only hosts on which anything has changed are looked at again, once for all queues; `vain.room_at_length` looks at
-    all of them.
+    Only hosts on which anything has changed are looked at again, once for all queues.
     """
     seen, every = survey.seen, survey.seen.lasting
     if queue not in every:
