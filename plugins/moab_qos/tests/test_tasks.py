@@ -20,3 +20,16 @@ def test_every_thread_is_a_processor(tasks: int, starts: float) -> None:
         config={"select": "moab/tasks"},
     )
     assert run.starts("asked") == (starts,)
+
+
+def test_each_node_that_is_wanted_gets_a_task() -> None:
+    """Four tasks on three idle nodes, three of them wanted: two tasks on one, and one on each of the others."""
+    run = replay_table(
+        """
+        job  submit  tasks  min_nodes  run_time
+        a         0      4          3        10
+        """,
+        cluster=cluster([node(f"n{at}", cpus=4) for at in (1, 2, 3)]),
+        config={"select": "moab/tasks"},
+    )
+    assert run.starts("a") == (0.0,)

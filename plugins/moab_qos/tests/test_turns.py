@@ -226,6 +226,32 @@ def test_the_same_steps(seed: int) -> None:
     assert quick == plain
 
 
+@pytest.mark.parametrize("seed", range(200, 224))
+def test_the_same_records_of_jobs_that_are_alike(seed: int) -> None:
+    """One job of a kind is tried in a pass, the others wait as it does."""
+    config, jobs, events = site(seed)
+    chance = Random(seed)
+    few = [chance.choice(jobs) for _ in range(3)]
+    if seed % 2:
+        few[0] = attrs.evolve(few[0], min_nodes=2, tasks=max(2, few[0].tasks or 1))
+    jobs = [
+        attrs.evolve(
+            chance.choice(few),
+            id=job.id,
+            submit_at=job.submit_at,
+            run_time=job.run_time,
+            depends_on=(),
+            begin_at=None,
+        )
+        for job in jobs
+    ]
+    quick = recorded(config, jobs, events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OneByOne, "begins", lambda self, attempts: False)
+        plain = recorded(config, jobs, events)
+    assert quick == plain
+
+
 def recorded(config: Config, jobs: list[JobSpec], events: list[tuple[float, Event]]) -> tuple[list[str], str]:
     """Return the lines of the record, and the summary with what was decided about each job."""
     lines: list[str] = []

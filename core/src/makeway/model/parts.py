@@ -16,14 +16,15 @@ class Selector(Protocol):
     """Finds nodes and cores; built once per run, keeps books from what it is told.
 
     The engine calls the five notices below exactly when a job starts, ends, or is stopped or
-    continued; a selector that derives all from the view may ignore them. Five attributes say what else differs:
+    continued; a selector that derives all from the view may ignore them. Six attributes say what else differs:
     ``suspension_frees_memory = True``: suspended jobs give back their memory, as some schedulers let them;
     ``takes_completing_required = True``: a job may have the nodes that it requires while another is still being
     cleaned from them;
     ``shares_whole_nodes = True``: where jobs share, it counts the jobs of a node, whatever their partitions;
     ``gives_whole_nodes = True``: every job gets all CPUs of its nodes, whatever it asks for;
     ``ignores_time_limits = True``: neither time nor the time limit bears on where a job fits now, and a job that
-    wants one node and finds no room finds none after others have started.
+    wants one node and finds no room finds none after others have started;
+    ``only_fills_up = True``: the same holds of a job that wants several nodes.
 
     A method ``could_run_on(job, nodes)`` may say whether a job could run on some nodes if they were idle. Without it
     the engine begins an attempt and takes all others away.

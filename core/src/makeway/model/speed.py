@@ -122,7 +122,7 @@ class Turns(Protocol):
     def kind(self, job: Job) -> Hashable | None:
         """Return what is the same for jobs of one request to which the plugin gives the same room; None: not known.
 
-        Asked about the job that was just named, if it found no room before. No limit keeps it out now. It displaces
-        nobody, whoever is there, and only what was given back closes fewer nodes to it. Where the selector
-        says the same (`Selector`, ``ignores_time_limits``), one job of a kind is tried until something is given back.
+        Asked about the job that was just named, if it found no room before. No limit keeps it out now. Once one of a
+        kind has found no room, the next one finds none either until something is given back, where the selector says
+        the same (`Selector`, ``ignores_time_limits``).
         """

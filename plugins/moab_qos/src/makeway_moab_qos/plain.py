@@ -38,6 +38,21 @@ def _never_displaces(job: Job, view: ClusterView) -> bool:
     return only_room_counts(settings_of(view)) and not (allowed or reserved)
 
 
+def comes_off_no_better(job: Job, view: ClusterView) -> bool:
+    """Whether nothing but its place in the queue tells a job from others of its request that stood before it in a pass.
+
+    Then at least as much is promised to those before it, and it outranks no more of the active jobs. A victim that is
+    suspended may close its nodes to the preemptor, so that fewer victims may make more room.
+    """
+    settings, qos = settings_of(view), qos_of(job, view)
+    rights = settings.fs_violation_preemption or settings.sp_violation_preemption
+    own = rights or settings.reservation_policy == "HIGHEST" or settings.node_set_policy
+    late = qos.preempt_qt_threshold is not None or qos.preempt_xf_threshold is not None
+    closes = settings.check_suspended_job_priority and settings.preempt_policy == "SUSPEND"
+    other = settings.maui or settings.optimistic or settings.search_depth is not None
+    return not (own or late or closes or other)
+
+
 def suspended(view: ClusterView) -> Sequence[Job]:
     """Return the suspended jobs; looked for once while nobody starts, stops or goes on."""
     if view.made_way:
@@ -51,4 +66,4 @@ def suspended(view: ClusterView) -> Sequence[Job]:
     return known[1]
 
 
-__all__ = ["never_displaces", "only_room_counts", "suspended"]
+__all__ = ["comes_off_no_better", "never_displaces", "only_room_counts", "suspended"]

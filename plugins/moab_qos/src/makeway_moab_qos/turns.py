@@ -15,7 +15,7 @@ from makeway.clockwork import Clockwork
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.limits import InUse
-from makeway_moab_qos.plain import never_displaces, suspended
+from makeway_moab_qos.plain import comes_off_no_better, never_displaces, suspended
 from makeway_moab_qos.priority import grows_with_time
 from makeway_moab_qos.streams import Bucket, Entry, Known, Stream, Streams
 
@@ -222,12 +222,14 @@ class Turns:
         return self._kept_out and self._named is not None and self._named[2][2] is job
 
     def kind(self, job: Job) -> Hashable | None:
-        """Return a kind for one that displaces nobody, and to whom nothing is closed that starts might open."""
-        if self._named is None or self._named[2][2] is not job or job.asked_nodes:
+        """Return a kind for one that comes off no better than those of its request that were tried before it."""
+        if self._named is None or self._named[2][2] is not job or job.asked_nodes or self.askers:
             return None
-        if not never_displaces(job, self._view) or self.askers or suspended(self._view):
+        if self._streams.keeps_out(self._named[1].kin) or self._named[0][0]:
             return None
-        return None if self._streams.keeps_out(self._named[1].kin) else True
+        if never_displaces(job, self._view) and not suspended(self._view):
+            return True
+        return (self._pass, job.time_limit) if comes_off_no_better(job, self._view) else None
 
     # ------------------------------------------------------------------------------- asking
     def ahead_of(self, job: Job) -> Iterator[Job] | None:

@@ -171,19 +171,20 @@ class Walk:
     candidates: Candidates
     view: ClusterView
     modes: list[PreemptMode]
+    in_the_way: Blocked | None = None
+    """What would be in the way with all candidates gone, once that is known."""
 
     @property
     def job(self) -> Job:
         """The preemptor."""
         return self.attempt.job
 
-    def place_without(self, chosen: Sequence[int]) -> Placement | None:
-        """Return where the preemptor would start if `chosen` were gone."""
+    def place_without(self, chosen: Sequence[int]) -> Placement | Blocked:
+        """Return where the preemptor would start if `chosen` were gone, or what would still be in the way."""
         trial = self.attempt.fresh()
         for at in chosen:
             trial.remove(self.candidates.jobs[at], self.modes[at])
-        found = trial.probe()
-        return found if isinstance(found, Placement) else None
+        return trial.probe()
 
     def greedy(self) -> tuple[list[int], Placement] | None:
         """Take candidates in order until the preemptor fits."""
@@ -196,11 +197,12 @@ class Walk:
         for at, job in enumerate(self.candidates.jobs):
             trial.remove(job, self.modes[at])
             freed += supply(job, self.job, nodes, self.view)
-            if freed < short:
+            if freed < short and at + 1 < len(self.candidates.jobs):
                 continue
             found = trial.probe()
             if isinstance(found, Placement):
                 return list(range(at + 1)), found
+            self.in_the_way = found
         return None
 
     def covering(self) -> tuple[list[int], Placement] | Blocked | None:
@@ -224,14 +226,14 @@ class Walk:
             covered += freed
             freed_nodes |= self.candidates.jobs[at].nodes & nodes
         placement = self.place_without(chosen)
-        return (chosen, placement) if placement is not None else None
+        return (chosen, placement) if isinstance(placement, Placement) else None
 
     def minimised(self, chosen: list[int]) -> list[int]:
-        """Put back whoever is not needed, the costliest first (4.1)."""
+        """Put back what is not needed, the costliest first (4.1)."""
         kept = list(chosen)
         for at in reversed(chosen):
             rest = [each for each in kept if each != at]
-            if rest and self.place_without(rest) is not None:
+            if rest and isinstance(self.place_without(rest), Placement):
                 kept = rest
         return kept
 
@@ -244,33 +246,31 @@ def _short(blocked: Blocked) -> float:
 def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | Blocked | None:
     """Choose the victims; for the hook."""
     settings = settings_of(view)
-    choice = _search(Walk(attempt, found, view, list(found.modes)), settings)
+    walk = Walk(attempt, found, view, list(found.modes))
+    choice = _search(walk, settings)
     if choice is not None or settings.maui or not settings.choices.escalate_for_resources:
         return choice
-    # Suspension frees too little: the next rung for all who would be suspended (U9), but nobody is killed for it.
+    # Suspension frees too little: the next rung for all that would be suspended (U9), but none is killed for it.
     modes = [
         rung
         if mode is PreemptMode.SUSPEND and (rung := next_rung(job, mode, view)) is not PreemptMode.CANCEL
         else mode
         for job, mode in zip(found.jobs, found.modes, strict=True)
     ]
-    choice = _search(Walk(attempt, found, view, modes), settings)
-    return choice if choice is not None else _memory_kept(attempt, found, modes)
+    if modes != walk.modes:
+        walk = Walk(attempt, found, view, modes)
+        choice = _search(walk, settings)
+    return choice if choice is not None else _memory_kept(walk)
 
 
-def _memory_kept(attempt: Attempt, found: Candidates, modes: Sequence[PreemptMode]) -> Blocked | None:
+def _memory_kept(walk: Walk) -> Blocked | None:
     """Say that memory is what suspended jobs would keep; None: that is not the obstacle."""
-    trial = attempt.fresh()
-    for job, mode in zip(found.jobs, modes, strict=True):
-        trial.remove(job, mode)
-    blocked = trial.probe()
-    if not isinstance(blocked, Blocked) or blocked.resource != "memory":
+    blocked, jobs = walk.in_the_way, walk.candidates.jobs
+    if blocked is None or blocked.resource != "memory":
         return None
-    kept = [job for job, mode in zip(found.jobs, modes, strict=True) if mode is PreemptMode.SUSPEND]
-    names = ", ".join(job.id for job in kept)
-    return Blocked(
-        detail=f"{blocked.detail} while {names}, suspended, keeps its memory" if kept else blocked.detail
-    )
+    kept = [job.id for job, mode in zip(jobs, walk.modes, strict=True) if mode is PreemptMode.SUSPEND]
+    told = f" while {', '.join(kept)}, suspended, keeps its memory" if kept else ""
+    return Blocked(detail=f"{blocked.detail}{told}")
 
 
 def _search(walk: Walk, settings: Settings) -> Choice | Blocked | None:
@@ -281,7 +281,8 @@ def _search(walk: Walk, settings: Settings) -> Choice | Blocked | None:
     if not settings.maui:
         if settings.choices.minimise or settings.node_set_policy:  # some lie outside of the set that is freed
             chosen = walk.minimised(chosen)
-            placement = walk.place_without(chosen) or placement
+            placed = walk.place_without(chosen)
+            placement = placed if isinstance(placed, Placement) else placement
         cap = _too_many(chosen, walk.view, settings)
         if cap:
             return Blocked(detail=cap)

@@ -37,6 +37,7 @@ class _Vain:
         gang = ModeFlag.GANG in attempts.ledger.preempt_mode.flags
         self.on = bool(getattr(placer.selector, "ignores_time_limits", False)) and not (others or gang)
         """Whether the selector, and the policy that names jobs, are all that decides about room."""
+        self._only_fills_up = bool(getattr(placer.selector, "only_fills_up", False))
         self._ledger = attempts.ledger
         self._turns = turns
         self._stamp: tuple[int, NodeBits] = (-1, 0)
@@ -57,7 +58,8 @@ class _Vain:
         if again or stamp != self._stamp:
             self._stamp = stamp
             self._kinds.clear()
-        if job.reason != NO_ROOM or job.size > 1 or job.required or job.spec.max_nodes is not None:
+        several = job.size > 1 and not self._only_fills_up
+        if job.reason != NO_ROOM or several or job.required or job.spec.max_nodes is not None:
             return None
         kind = self._turns.kind(job)
         if kind is None:

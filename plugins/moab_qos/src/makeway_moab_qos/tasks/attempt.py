@@ -158,7 +158,8 @@ class TaskAttempt:
                 if request.required >> index & 1:
                     return taken, request.tasks - left
                 continue
-            use = min(fits, left)
+            to_come = min(request.nodes, request.tasks) - len(taken) - 1
+            use = min(fits, left - max(to_come, 0))
             taken.append((index, use))
             left -= use
             if left == 0 and not self._required_left(taken):

@@ -16,6 +16,7 @@ class TaskSelector(TaskNodes):
 
     ignores_time_limits = True
     """Where nothing is promised to anybody; `makeway_moab_qos.turns` names no kinds of jobs elsewhere."""
+    only_fills_up = True
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
