@@ -184,6 +184,14 @@ def test_explain_all_parts_of_a_heterogeneous_job(run: Run, config: Path, tmp_pa
 ALONE = '[[job]]\nid = "1"\nnodes = 1\nrun_time = 600\n'
 
 
+def test_a_job_that_stays_stopped_is_still_there_at_the_end(run: Run, config: Path, tmp_path: Path) -> None:
+    """Nothing happens after 10 s, so that the replay ends there."""
+    jobs = tmp_path / "alone.toml"
+    jobs.write_text(ALONE)
+    done = run("explain", config, jobs, "--job", 1, "--do", "10 signal=STOP 1")
+    assert "  0 s to 10 s: RUNNING on n1, and still so as the replay ended\n" in done.out
+
+
 @pytest.mark.parametrize("signal", ["STOP", "tstp"])
 def test_a_job_that_a_person_stopped_by_a_signal_keeps_its_node(
     run: Run, config: Path, tmp_path: Path, signal: str

@@ -288,6 +288,8 @@ def _intervals(run: Run, history: History, witness: Witness) -> Iterator[Entry]:
         )
         if state is JobState.SUSPENDED and goes_on and history.job.time_limit is not None:
             text += "; its time limit moves by as much"
+        if after is None and history.ended_at is None:
+            text += ", and still so as the replay ended"
         yield each["start"], each["end"], text
 
 
