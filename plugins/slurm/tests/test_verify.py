@@ -398,8 +398,8 @@ def test_commands_that_are_not_modelled_are_skipped(tmp_path: Path) -> None:
     assert verdict.why == "not modelled: scontrol update partitionname=low"
 
 
-def test_an_ended_job_that_is_requeued_is_skipped(tmp_path: Path) -> None:
-    """Slurm runs it again, which a replay says that it cannot; another refusal leaves the verdict as it is."""
+def test_an_ended_job_that_is_requeued_runs_again(tmp_path: Path) -> None:
+    """As in Slurm within MinJobAge, so that a recording without it differs; a refusal leaves the verdict as it is."""
     text = (SAMPLE / "scenarios" / "pp_requeue_basic.toml").read_text()
     path = tmp_path / "pp_requeue_basic.toml"
     recorded = SAMPLE / "results-22.05" / "pp_requeue_basic.json"
@@ -407,8 +407,7 @@ def test_an_ended_job_that_is_requeued_is_skipped(tmp_path: Path) -> None:
     for words in ("requeue", "resume"):
         path.write_text(f'action = [{{ at = 29, command = ["scontrol", "{words}", "<hi>"] }}]\n{text}')
         found[words] = verify_one(path, recorded, play)
-    assert found["requeue"].outcome is Outcome.SKIPPED
-    assert found["requeue"].why.startswith("requeue 2: the job is unknown or has ended; Slurm would run")
+    assert found["requeue"].outcome is Outcome.DIFFERS
     assert found["resume"].outcome is Outcome.AGREES
 
 
