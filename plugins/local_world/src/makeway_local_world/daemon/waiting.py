@@ -1,8 +1,8 @@
 """Hold jobs back until others have started or ended as they ask (``--dependency``).
 
 The engine's own conditions (`JobSpec.depends_on`) know the jobs of its own run. Here those that ended before it count,
-too, and `why` tells how each condition stands. So a job with conditions comes in held, and is released once they are met: two steps, but each is in the journal, and after a crash
-the conditions are looked at again.
+too, and `why` tells how each condition stands. So a job with conditions comes in held, and is released once they are
+met: two steps, but each is in the journal, and after a crash the conditions are looked at again.
 """
 
 from __future__ import annotations
