@@ -141,7 +141,7 @@ def test_ended_jobs_are_forgotten_after_a_while(clockwork: dict[str, float], at:
 
 
 def test_who_may_not_be_requeued_does_not_run_again() -> None:
-    """--no-requeue; and a job that nobody ever submitted."""
+    """--no-requeue; and a job that was never submitted."""
     jobs = """
         job  submit  nodes  run_time  requeue
         a         0      1       100    false

@@ -80,7 +80,7 @@ class Moves:
         self.left_nodes = False
         """Whether a job has left its nodes in a way that triggers a pass of its own."""
         self.remembered: Remembered | None = None
-        """Jobs that a person may have run again; None: nobody will ask for that."""
+        """Jobs that a person may have run again; None: no person gives commands."""
         self._by_gang = policies.who("makeway_gang")
         self.takes_turns = gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
         """Whether the arbiter suspends whoever is in the way of a job that starts."""

@@ -39,7 +39,7 @@ class Queue:
     """Pending jobs; the eligible ones in order."""
 
     def __init__(self, ledger: Ledger, listeners: Listeners, *, kill_invalid_depend: bool = False) -> None:
-        """Begin with nobody.
+        """Begin with an empty queue.
 
         :param kill_invalid_depend: whether jobs are cancelled whose dependency can never be met.
         """
@@ -152,7 +152,7 @@ class Queue:
         return False
 
     def started(self, job: Job, now: Seconds) -> None:
-        """A job has started: whoever waits for no more than that is eligible in the next step at the earliest."""
+        """A job has started: those that wait for no more than that are eligible in the next step at the earliest."""
         for dependent, delay in self.conditions.started(job).items():
             put_field(dependent, "eligible_at", max(dependent.eligible_at, now + delay))
             if self.conditions.verdict(dependent):

@@ -15,7 +15,7 @@ class TaskSelector(TaskNodes):
     """The selector of one run. See `makeway.model.Selector`."""
 
     ignores_time_limits = True
-    """Where nothing is promised to anybody; `makeway_moab_qos.turns` names no kinds of jobs elsewhere."""
+    """Where nothing is promised; elsewhere kinds of jobs hold for a pass (`makeway_moab_qos.turns`)."""
     only_fills_up = True
 
     def __init__(self, view: ClusterView) -> None:
