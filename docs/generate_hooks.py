@@ -48,11 +48,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "makeway_hand_over",
         "makeway_take_over",
     ),
-    "Files, worlds, observers": (
+    "Files and worlds": (
         "makeway_dialect",
         "makeway_check",
         "makeway_world",
-        "makeway_on_line",
     ),
 }
 """By need: the four that the product exists for, then the others."""
@@ -112,8 +111,6 @@ def _sentence(spec: object) -> str:
 
 def _kind(name: str, spec: object) -> str:
     options = getattr(spec, "makeway_spec", {})
-    if name.startswith("makeway_on_"):
-        return "observer"
     if name == "makeway_protect":
         return "veto (all are asked)"
     return KINDS[bool(options.get("firstresult"))]

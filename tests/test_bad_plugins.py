@@ -536,17 +536,6 @@ def test_a_settings_class_that_is_none(made: Callable[[], Any]) -> None:
     assert NAME in str(caught.value)
 
 
-def test_an_observer_that_raises_is_switched_off(caplog: pytest.LogCaptureFixture) -> None:
-    """The run goes on; the log says so once."""
-    run = play(answering("makeway_on_line", boom_at), BASE | {"plugins": [NAME]})
-    assert run.state("high").value == "COMPLETED"
-
-
-def boom_at(line: object) -> None:
-    """Fail."""
-    raise RuntimeError("out of ideas")
-
-
 # ------------------------------------------------------------------------- distributions on disk
 Install = Callable[[str, str, str], None]
 

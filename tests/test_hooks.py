@@ -120,9 +120,6 @@ class Whole:
         return types.SimpleNamespace(job=job, probe=lambda: answer)
 
 
-SEEN: list[Any] = []
-
-
 def plugin(name: str, hook: str = "") -> types.ModuleType:
     """Return a plugin made of nothing but the example, of a hook or of a mark for one."""
     module = types.ModuleType("example")
@@ -139,7 +136,6 @@ def plugin(name: str, hook: str = "") -> types.ModuleType:
         Dialect=Dialect,
         Finding=Finding,
         WholeNodes=Whole,
-        seen=SEEN,
     )
     exec(example(name), module.__dict__)
     assert hasattr(module, hook or name), f"the example of {name} does not implement it"
@@ -567,13 +563,6 @@ def test_hook_hand_over_and_take_over() -> None:
     policies = Policies(settings, {"example": taking})
     assert Engine(settings, Recorder(build_cluster(settings)), policies).adopt(state) == []
     assert taking.__dict__["used"] == {"ann": 7.0}
-
-
-def test_hook_on_line() -> None:
-    """The observer sees the preemption."""
-    SEEN.clear()
-    run("makeway_on_line", **PREEMPTING)
-    assert [line.job for line in SEEN] == ["1"]
 
 
 def test_every_hook_is_tested() -> None:

@@ -203,7 +203,6 @@ FAULTS = {
         SELECTOR.replace("BODY", "return 1 / 0"),
         "hook makeway_selector for job 1: raised ZeroDivisionError: division by zero",
     ),
-    "exception in an observer": (hook("on_line(line)", "line.nonsense"), "hook makeway_on_line"),
     "exit in a hook": (
         hook(CANDIDATES, "raise SystemExit(0)"),
         "hook makeway_preempt_candidates for job 4: raised SystemExit: 0 (makeway-x-fake/makeway_x_fake.py, line 7",
@@ -218,7 +217,6 @@ FAULTS = {
         ),
         "ms a call; a replay asks for each job that waits, in each pass, so the check ends here",
     ),
-    "endless loop in an observer": (hook("on_line(line)", "while True: pass"), "hook makeway_on_line"),
     "endless loop": (
         hook(CANDIDATES, "while True: pass"),
         "hook makeway_preempt_candidates for job 4: did not end within 0.2 s (makeway-x-fake/makeway_x_fake.py, ",
@@ -443,9 +441,7 @@ def test_a_limit_changes_no_answer(install: Install, config: Path) -> None:
 
 def test_many_short_decisions_are_no_long_one(install: Install, config: Path) -> None:
     """What counts is one call, not how long they take together: a fiftieth of the limit, and more than the limit."""
-    install(
-        "import time\n" + hook("queue_order(pending)", "time.sleep(0.06)") + hook("on_line(line)", "pass")
-    )
+    install("import time\n" + hook("queue_order(pending)", "time.sleep(0.06)"))
     text = config.read_text().replace(f'preempt = "{NAME}"', f'plugins = ["{NAME}"]')
     text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("preempt_mode"))
     jobs = "\n".join(f"[[job]]\nid = 'x{at}'\nsubmit = {at}.5\nrun_time = 3.0" for at in range(60))

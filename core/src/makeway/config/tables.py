@@ -148,7 +148,7 @@ class PolicyTable:
     """None: the selector's own."""
     protect: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
-    """Any further plugins: queue order, admission, observers; asked before the others."""
+    """Any further plugins: queue order, limits; asked before the others."""
     decision_time_limit: Duration = 0.0
     """Most seconds that a plugin may take to answer once; 0: no limit."""
     preemption: PreemptionTable = attrs.field(factory=PreemptionTable)

@@ -4,13 +4,12 @@ A plugin is a module (or object) with functions marked ``@hookimpl``; it is inst
 point of the group ``makeway`` whose name (``preempt/qos``) is the value that users write in the
 config. Only plugins named in the config are imported.
 
-Three kinds of hooks:
+Two kinds of hooks:
 
 - a *decision* is asked until the first answer; None passes to the next plugin, then to the default that the
   hook names; an exception ends the run as PolicyError;
-- a *veto* is asked of all, and the answers are joined; None protects nobody; an exception ends the run as
-  PolicyError;
-- an *observer* is told, all of them; an exception is logged, and that plugin's observers are off for the run.
+- a *veto* is asked of all, and the answers are joined; None protects nothing; an exception ends the run as
+  PolicyError.
 
 Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.priority``, ``policy.search``,
 ``policy.preempt``, ``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others.
@@ -36,7 +35,7 @@ from makeway.hookspecs.displacing import (
     makeway_protect,
     makeway_search,
 )
-from makeway.hookspecs.keeping import makeway_hand_over, makeway_on_line, makeway_take_over
+from makeway.hookspecs.keeping import makeway_hand_over, makeway_take_over
 from makeway.hookspecs.marks import (
     CONTRACT_VERSION,
     asked_at_submission,
@@ -92,7 +91,6 @@ __all__ = [
     "makeway_marks",
     "makeway_next",
     "makeway_node_sets",
-    "makeway_on_line",
     "makeway_over_limit",
     "makeway_overdue",
     "makeway_preempt_action",

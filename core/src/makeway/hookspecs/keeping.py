@@ -1,15 +1,12 @@
-"""Specify the hooks about what lasts: what is remembered from one engine to the next, and the record."""
+"""Specify the hooks about what lasts from one engine to the next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from makeway.hookspecs.marks import hookspec
 from makeway.model import ClusterView
-
-if TYPE_CHECKING:
-    from makeway.record import Line
 
 
 @hookspec
@@ -59,26 +56,6 @@ def makeway_take_over(memory: Mapping[str, Any], view: ClusterView, now: float) 
         @hookimpl
         def makeway_take_over(memory):
             used.update(memory["used"])
-
-    .. versionadded:: 0.1
-    """
-
-
-@hookspec
-def makeway_on_line(line: Line) -> None:
-    """Look at one line of the record as it is written: a change of state or a decision.
-
-    Called after the engine has acted. Observer hook.
-
-    :param line: see `makeway.record.Line`.
-    :raises: is logged, and the plugin's observers are off for the rest of the run.
-
-    Count the preemptions::
-
-        @hookimpl
-        def makeway_on_line(line):
-            if line.kind == "preempt":
-                seen.append(line)
 
     .. versionadded:: 0.1
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import attrs
 
 from makeway import vendors
 from makeway.config import Config
-from makeway.errors import ConfigError, Finding, OutOfTime, PluginError
+from makeway.errors import ConfigError, Finding, PluginError
 from makeway.foreign import Dialect
 from makeway.hookspecs.speed import Standing
 from makeway.model import (
@@ -38,11 +37,10 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway.priorities import Prioritizer
-from makeway.record import Line
 from makeway.registry.asking import Call, guarded
 from makeway.registry.asking import shown as _shown
 from makeway.registry.border import Border, Stops, is_json, is_table
-from makeway.registry.finding import load_all, place_of
+from makeway.registry.finding import load_all
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import misplaced, names_in, vendor_of
 from makeway.registry.people import People
@@ -64,7 +62,6 @@ from makeway.registry.tables import structured
 
 DEFAULT_SEARCH = "search/in_order"
 """Used where no plugin in use has a search."""
-log = logging.getLogger("makeway")
 
 
 class Policies(Room):
@@ -92,7 +89,6 @@ class Policies(Room):
         if preempts and not self.implements("makeway_search"):
             plugins += load_all([DEFAULT_SEARCH])
             super().__init__(manager_of(plugins[::-1]), given, trace=trace)
-        self._observers_off: set[str] = set()
         self._border = Border(self)
         self._stops = Stops.NOBODY
         self.people = People(self)
@@ -112,7 +108,7 @@ class Policies(Room):
     def anew(self) -> Policies:
         """Return the same plugins with settings of their own, for another engine: some remember things there."""
         twin = copy.copy(self)
-        twin._answered, twin._built, twin._observers_off = {}, {}, set()
+        twin._answered, twin._built = {}, {}
         twin._border, twin.people = Border(twin), People(twin)
         twin._stops = Stops.NOBODY
         twin.settings = structured(*self._plugins)
@@ -534,16 +530,3 @@ class Policies(Room):
         for call in self._calls[hook]:
             if call.plugin in memory:
                 call({"memory": memory[call.plugin], "view": view, "now": view.now})
-
-    def on_line(self, line: Line) -> None:
-        """Show a line of the record to the observers."""
-        for call in self._calls["makeway_on_line"]:
-            if call.plugin in self._observers_off:
-                continue
-            try:
-                call({"line": line})
-            except (Exception, SystemExit, OutOfTime) as error:
-                self._observers_off.add(call.plugin)
-                what = str(error) if isinstance(error, OutOfTime) else f"raised {error!r}"
-                place = place_of(error)
-                log.warning("observer of plugin %r %s%s; its observers are off", call.plugin, what, place)

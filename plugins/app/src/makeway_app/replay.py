@@ -108,7 +108,7 @@ def replay(
         built = cluster or build_cluster(config)
         recorder = Recorder(
             built,
-            _sink(policies, options.sink),
+            options.sink,
             keep=options.keep,
             archive=options.archive,
             measures=measures_of(built, always=options.measures),
@@ -242,21 +242,6 @@ def answerable(policies: Policies) -> Iterator[None]:
         if blamed is None:
             raise
         raise blamed from error
-
-
-def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[Line], None] | None:
-    if not policies.implements("makeway_on_line"):
-        return sink
-    observers = policies.on_line
-    if sink is None:
-        return observers
-    own = sink
-
-    def both(line: Line) -> None:
-        own(line)
-        observers(line)
-
-    return both
 
 
 def drive(engine: Engine, world: World, options: Options) -> Seconds:

@@ -14,7 +14,7 @@ import attrs
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, InvariantError, MakewayError, OutOfTime, PluginError, PolicyError
 from makeway.model import Blocked, Candidates, Job, JobState
-from makeway.record import Line, Recorder
+from makeway.record import Recorder
 from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
@@ -341,16 +341,6 @@ class _Counting(Policies):
             text = "answers the same question in another way when asked again; it must depend on its arguments only"
             self._trial.blame(hook, text, about.id if about is not None else None)
 
-    def on_line(self, line: Line) -> None:
-        """Count, then show the line to the observers."""
-        if "makeway_on_line" in self._trial.hooks:
-            self._trial.calls["makeway_on_line"] += 1
-        super().on_line(line)
-
-    def observers_failed(self) -> bool:
-        """Whether an observer of the plugin on trial was switched off."""
-        return self._trial.name in self._observers_off
-
 
 def _essence(answer: Any) -> Any:
     """Return what of an answer can be compared."""
@@ -376,7 +366,7 @@ def _play(trial: Trial, scene: Scene, *, checked: bool = True) -> dict[str, Any]
     """
     policies = _Counting(trial, scene)
     cluster = build_cluster(scene.config)
-    recorder = Recorder(cluster, policies.on_line if policies.implements("makeway_on_line") else None)
+    recorder = Recorder(cluster)
     recorder.traced = lambda job: True
     with answerable(policies):
         policies.vocabulary()
@@ -392,8 +382,6 @@ def _play(trial: Trial, scene: Scene, *, checked: bool = True) -> dict[str, Any]
 
     ended_at = drive(engine, world, Options(until=_UNTIL, after_step=look))
     trial.victims += len(recorder.preemptions)
-    if policies.observers_failed():
-        trial.blame("makeway_on_line", "raised an error; the log says which")
     left = list(_unfinished(engine))
     if left:
         jobs = f"job {left[0]} has" if len(left) == 1 else f"jobs {', '.join(left)} have"

@@ -28,7 +28,6 @@ _KIND_OF_HOOK = {
     "makeway_admit": "limit",
     "makeway_protect": "protect",
     "makeway_dialect": "reader",
-    "makeway_on_line": "observer",
 }
 """The first that a plugin implements says what it is, unless its name does."""
 
