@@ -5,15 +5,11 @@ The source folder is the whole repository, so that the same links hold in the si
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
-_ROOT = Path(__file__).parents[1]
+import makeway
 
 project = "makeway"
 author = "the makeway developers"
-release = tomllib.loads((_ROOT / "core/pyproject.toml").read_text())["project"]["version"]
-version = release
+release = version = makeway.__version__
 
 extensions = ["myst_parser"]
 root_doc = "docs/index"

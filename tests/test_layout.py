@@ -125,10 +125,8 @@ DISTRIBUTIONS = [*PLUGIN_DIRS, ROOT / "testing"]
 
 @pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
 def test_distributions_need_what_they_import_and_what_the_layers_grant(folder: Path) -> None:
-    """One version for all; below them the highest floor that they import, beside them the libraries granted to them."""
-    core, project = _settings(ROOT / "core")["project"], _settings(folder)["project"]
-    assert project["version"] == core["version"]
-    assert project["requires-python"] == core["requires-python"]
+    """Below them the highest floor that they import, beside them the libraries granted to them."""
+    project = _settings(folder)["project"]
     rules = tomllib.loads((ROOT / "tests/layers.toml").read_text())
     package = project["name"].replace("-", "_")
     granted = {
@@ -153,6 +151,21 @@ def _floors(folder: Path) -> list[str]:
     if "makeway_app" in imported:
         return ["makeway"]
     return ["makeway-engine" if "makeway_engine" in imported and folder.name != "engine" else "makeway-core"]
+
+
+@pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
+def test_distributions_say_the_same_of_the_project(folder: Path) -> None:
+    """The version stands in one file; addresses, licence and Pythons are those of the core."""
+    core, own = _settings(ROOT / "core"), _settings(folder)
+    for settings, place in ((core, ROOT / "core"), (own, folder)):
+        version = settings["tool"]["hatch"]["version"]
+        assert (place / version["path"]).resolve() == ROOT / "core/src/makeway/__init__.py"
+        assert settings["project"]["dynamic"] == ["version"]
+    assert own["project"]["license"].startswith(core["project"]["license"])
+    for key in ("requires-python", "urls"):
+        assert own["project"][key] == core["project"][key]
+    pythons = [each for each in core["project"]["classifiers"] if "Python :: 3" in each or "Status" in each]
+    assert set(pythons) <= set(own["project"]["classifiers"])
 
 
 VENDORS = {

@@ -18,6 +18,7 @@ import attrs
 import pytest
 from packaging.requirements import Requirement
 
+import makeway
 from makeway.errors import ConfigError
 from makeway_app.cli.inputs import load_config
 
@@ -286,7 +287,7 @@ def test_floors() -> None:
 @each_distribution
 def test_one_version(distribution: Distribution) -> None:
     """All distributions have one version until 1.0, and ask for each other in it."""
-    assert distribution.project["version"] == CORE.project["version"]
+    assert metadata.version(distribution.name) == makeway.__version__
     extras = distribution.project.get("optional-dependencies", {})
     for requirement in [
         *distribution.requires(),
