@@ -86,6 +86,14 @@ def test_commands_print_what_is_shown(shown: Shown, monkeypatch: pytest.MonkeyPa
     assert _run(shown.command) == shown.output
 
 
+def test_what_an_upgrade_changes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of what the command prints."""
+    monkeypatch.chdir(ROOT)
+    part = (ROOT / "docs/replay.md").read_text().partition("### What an upgrade changes\n")[2]
+    (_, command), (_, shown) = _FENCE.findall(part)[:2]
+    assert _run(command).endswith(f"\n\n{shown}")
+
+
 @pytest.mark.parametrize("shown", list(_shown(PLUGINS)), ids=str)
 def test_scenarios_of_plugins_print_what_is_shown(shown: Shown, tmp_path: Path) -> None:
     """Exactly."""

@@ -49,6 +49,8 @@ class Vendor:
     vendor has none."""
     defects: frozenset[str] = frozenset()
     """Rules that are faults of this scheduler; never on where jobs are real."""
+    changes: Mapping[str, str] = NOTHING
+    """Rule that came or went with a release -> that release; those of earlier releases stand first."""
     own: frozenset[str] = frozenset()
     """Rules that hold only where this vendor leads."""
     releases: tuple[str, str] | None = None

@@ -539,6 +539,15 @@ def doubt(release: str) -> str:
     return ""
 
 
+def changes() -> dict[str, str]:
+    """Return each rule that came or went with a release -> that release, in the order of the releases."""
+    turns = {name: rule.until or rule.since or "" for name, rule in RULES.items()}
+    turned = [
+        name for name, release in turns.items() if release and version(release) >= version(OLDEST_RELEASE)
+    ]
+    return {name: turns[name] for name in sorted(turned, key=lambda name: version(turns[name]))}
+
+
 def in_force(release: str | None, overrides: Mapping[str, bool]) -> dict[str, bool]:
     """Return rule name -> whether it holds for `release` (None: the defaults of this project)."""
     chosen = version(release or NEWEST_RELEASE)

@@ -84,6 +84,7 @@ VENDOR = Vendor(
     rules={name: rule.text for name, rule in rules.RULES.items()},
     defects=frozenset(name for name, rule in rules.RULES.items() if rule.defect),
     in_force=in_force,
+    changes=rules.changes(),
     own=frozenset({"linear_suspend_frees_memory"}),
     releases=(rules.OLDEST_RELEASE, rules.NEWEST_RELEASE),
     stated=rules.stated,

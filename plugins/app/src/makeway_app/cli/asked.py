@@ -39,17 +39,18 @@ class Asked:
     actions: tuple[str, ...]
     warm_up: tuple[Path, ...]
 
-    def load(self, other: Path | None = None) -> Loaded:
+    def load(self, other: Path | None = None, release: str | None = None) -> Loaded:
         """Read a configuration, as it stands.
 
         :param other: it stands beside CONFIG; None: it is CONFIG.
+        :param release: release of the scheduler to be; None: that of ``--release``.
         :raises ConfigError: it cannot be read.
         """
         path, nodes = other or self.config, self.nodes
         if other is not None and nodes is not None:
             reader = reader_of(other)
             nodes = None if reader is None or reader.names_all_nodes else nodes
-        return load_config(path, self.release, nodes, self.accounting, warmed=bool(self.warm_up))
+        return load_config(path, release or self.release, nodes, self.accounting, warmed=bool(self.warm_up))
 
     def changed(self, config: Config, source: Path | None = None) -> Config:
         """Return `config` with what ``--set``, ``--map`` (whose rules come first) and ``--decision-time-limit`` change.

@@ -10,12 +10,14 @@ import attrs
 from rich.console import RenderableType
 
 from makeway.config import Config, build_cluster
+from makeway.history import History, Preemption
 from makeway.model import NOTHING, Cluster
 from makeway.readers.api import Workload
-from makeway.record import Archive, Line, to_json
+from makeway.record import Archive, Line, Recorder, to_json
 from makeway_app.archive import About, JsonArchive, heading
 from makeway_app.cli import brought
 from makeway_app.cli.outputs import Output
+from makeway_app.cli.upgrade import Story
 from makeway_app.replay import Run
 from makeway_engine.engine import Engine
 
@@ -23,6 +25,23 @@ PageWriter = Callable[[Sequence[tuple[Path, str]], Callable[[str], object]], Non
 """Takes records with what their runs are called, and where the page goes."""
 View = Callable[[Sequence[tuple[Path, str]]], Iterable[RenderableType]]
 """Takes the same records; gives what the terminal shows."""
+
+
+@attrs.frozen
+class Several:
+    """Hands each job and each preemption on to several archives."""
+
+    archives: Sequence[Archive]
+
+    def ended(self, history: History, recorder: Recorder) -> None:
+        """Take a job that has ended."""
+        for each in self.archives:
+            each.ended(history, recorder)
+
+    def preempted(self, entry: Preemption) -> None:
+        """Take a preemption."""
+        for each in self.archives:
+            each.preempted(entry)
 
 
 @attrs.define
@@ -33,6 +52,8 @@ class Keeper:
     archive: JsonArchive | None = None
     against: Any = None
     """What holds the run against its log; None: nothing does."""
+    story: Story | None = None
+    """What runs under other releases are held against; None: there are none."""
     _about: About | None = None
 
     def begin(self, config: Config, label: str, workload: Workload) -> Cluster:
@@ -45,11 +66,8 @@ class Keeper:
 
     def told(self) -> Archive | None:
         """Return what is told of each job that has ended."""
-        if self.against is None:
-            return self.archive
-        self.against.inner = self.archive
-        told: Archive = self.against
-        return told
+        found = [each for each in (self.archive, self.against, self.story) if each is not None]
+        return Several(found) if len(found) > 1 else found[0] if found else None
 
     def started(self, engine: Engine) -> None:
         """Write the first line of the log."""

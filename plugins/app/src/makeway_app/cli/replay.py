@@ -25,6 +25,7 @@ from makeway.readers.lines import read_text
 from makeway.state import State, read_state
 from makeway_app import status
 from makeway_app.archive import JsonArchive
+from makeway_app.cli import upgrade
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.changes import is_file, variant
 from makeway_app.cli.group import INTERRUPTED, UNUSABLE
@@ -86,8 +87,8 @@ T = TypeVar("T")
     "compared",
     multiple=True,
     metavar="KEY=VALUE|FILE",
-    help="Run again with a key changed (several with ';' between), or with another configuration, "
-    "and show both. Repeatable.",
+    help="Run again with a key changed (several with ';' between), under another release (release=26.05), or with "
+    "another configuration, and show both. Repeatable.",
 )
 @click.option(
     "--from",
@@ -228,11 +229,15 @@ def replay(
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
         folder = files["--report"].folder if "--report" in files else None
         keepers = [Keeper(log=None if at else files.get("--log")) for at in range(len(variants))]
+        upgrades = [label for label in typed if upgrade.release_of(label)[0] is not None]
+        if upgrades and world is not None:
+            raise ConfigError(f"--compare {upgrades[0]}", [Problem("", upgrade.ONLY_SIMULATED)])
         for at, keeper in enumerate(keepers):
             if (views or "--report" in files) or (at == 0 and "--json" in files):
                 near = files["--json"].folder if at == 0 and "--json" in files else folder
                 keeper.archive = stack.enter_context(JsonArchive(near))
             keeper.against = against.AgainstLog() if against is not None else None
+            keeper.story = upgrade.Story() if upgrades else None
         records = _Records(stack, folder) if views or write is not None else None
         runs = _runs(request, variants, keepers, files, records)
         columns = [each.column for each in runs]
@@ -261,6 +266,9 @@ def replay(
         [*queues, *summary(columns, seed), *words, *_about_the_sites(columns, [*found.values()]), *seen],
         err=on_stderr,
     )
+    if upgrades:
+        click.echo("", err=on_stderr)
+        show(_upgrades(request, variants, runs, upgrades), err=on_stderr)
     for failure in failures[1:]:
         click.echo(f"makeway: {failure.filename}: {failure.strerror}", err=True)
     if failures:
@@ -334,8 +342,6 @@ def _runs(
             done = one(at + 1)
         except ConfigError as error:
             raise ConfigError(f"--compare {labels[at + 1]}: {error.source}", error.problems) from None
-        if done.against is not None:
-            done.against.inner = None  # it stays in its process
         return attrs.evolve(done, run=None)
 
     real = any(registry.full_name(each.world.name) != SIMULATED for each in variants.values())
@@ -438,8 +444,37 @@ def _variants(base: Config, compared: Sequence[str], asked: Asked) -> Iterator[t
             read = asked.load(Path(text))
             config = in_world(asked.changed(read.config, read.path), base.world.name)
             yield text, attrs.evolve(read, config=attrs.evolve(config, job=config.job or base.job))
-        else:
-            yield text, Loaded(config=variant(base, text), path=asked.config)
+            continue
+        release, keys = upgrade.release_of(text)
+        read = Loaded(config=base, path=asked.config)
+        if release is not None:
+            on = asked.load(release=release)
+            config = in_world(asked.changed(on.config), base.world.name)
+            read = attrs.evolve(on, config=config, matters=())
+        yield text, attrs.evolve(read, config=variant(read.config, keys) if keys else read.config)
+
+
+def _upgrades(
+    request: Request, variants: Mapping[str, Config], runs: Sequence[Ran], labels: Sequence[str]
+) -> Iterator[RenderableType]:
+    """Yield what each other release changes, and which of its rules do it.
+
+    :param labels: of the runs under other releases.
+    """
+    quiet = attrs.evolve(request, queues={}, check_invariants=False, states_at=())
+    for name, done in zip(letters([each.column for each in runs]), runs, strict=True):
+        label = done.column.label
+        if label in labels and runs[0].story is not None and done.story is not None:
+            given = upgrade.Between(name, variants[CONFIGURED], variants[label], runs[0].story, done.story)
+            yield given.told(lambda config, label=label: _story(quiet, label, config))
+
+
+def _story(request: Request, label: str, config: Config) -> upgrade.Story:
+    """Replay a configuration for what it tells alone."""
+    keeper = Keeper(story=upgrade.Story())
+    done = ran(request, label, config, keeper, Board([label], console(err=True)).gauges[0])
+    assert done.story is not None
+    return done.story
 
 
 def _about_the_sites(columns: Sequence[Column], read: Sequence[Loaded]) -> Iterator[Text]:

@@ -24,6 +24,7 @@ from makeway_app.cli.meter import Gauge
 from makeway_app.cli.outputs import Output
 from makeway_app.cli.records import Keeper
 from makeway_app.cli.request import CONFIGURED, Request
+from makeway_app.cli.upgrade import Story
 from makeway_app.readers.commands import commands_with
 from makeway_app.replay import SIMULATED, Options, Run
 from makeway_app.replay import replay as run_replay
@@ -54,6 +55,8 @@ class Ran:
     queues: Sequence[str] = ()
     """What status commands showed, in order."""
     notes: Sequence[str] = ()
+    story: Story | None = None
+    """What runs under other releases are held against; None: there are none."""
     against: Any = None
     """What held the run against its log; None: nothing did."""
 
@@ -114,7 +117,9 @@ def ran(
     shown = column(label, run, workload, figures, cut_short=bool(stop) or request.until is not None)
     if keeper.against is not None:
         keeper.against.finish(run.recorder)
-    return Ran(column=shown, run=run, queues=queues, notes=notes, against=keeper.against)
+    if keeper.story is not None:
+        keeper.story.finish(run.recorder)
+    return Ran(column=shown, run=run, queues=queues, notes=notes, against=keeper.against, story=keeper.story)
 
 
 def warmed_up(

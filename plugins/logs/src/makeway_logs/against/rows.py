@@ -22,11 +22,9 @@ _NO_REASON = ("", "none", "unknown")
 
 
 class AgainstLog:
-    """Looks at each job of one run when it has ended; hands it on to the archive that the run has besides."""
+    """Looks at each job of one run when it has ended."""
 
     def __init__(self) -> None:
-        self.inner: Any = None
-        """The archive that is told as well; None: there is none."""
         self.rows: list[Row] = []
         self.counts: list[Count] = []
         self.missing: Counter[str] = Counter()
@@ -37,13 +35,9 @@ class AgainstLog:
         """Take a job that has ended."""
         if not history.revived:  # else its first end was compared
             self.look_at(history)
-        if self.inner is not None:
-            self.inner.ended(history, recorder)
 
     def preempted(self, entry: Preemption) -> None:
-        """Take a preemption."""
-        if self.inner is not None:
-            self.inner.preempted(entry)
+        """Take a preemption: counts of the jobs have it already."""
 
     def look_at(self, history: History) -> None:
         """Compare one job."""
