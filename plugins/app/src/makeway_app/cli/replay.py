@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import signal
 import tempfile
@@ -466,7 +467,7 @@ def _upgrades(
         label = done.column.label
         if label in labels and runs[0].story is not None and done.story is not None:
             given = upgrade.Between(name, variants[CONFIGURED], variants[label], runs[0].story, done.story)
-            yield given.told(lambda config, label=label: _story(quiet, label, config))
+            yield given.told(functools.partial(_story, quiet, label))
 
 
 def _story(request: Request, label: str, config: Config) -> upgrade.Story:
