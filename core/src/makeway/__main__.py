@@ -13,7 +13,7 @@ def main() -> None:
         sys.exit(
             "makeway: the distribution makeway brings the command, and it is not installed: pip install makeway"
         )
-    importlib.import_module("makeway_app.cli").main()
+    importlib.import_module("makeway_app.start").main()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import attrs
 
+from makeway.fault import MakewayError as MakewayError
+
 
 @attrs.frozen
 class Problem:
@@ -71,10 +73,6 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return str(error)[:200]
-
-
-class MakewayError(Exception):
-    """Base of every error that makeway raises on purpose; printed without a traceback."""
 
 
 class ConfigError(MakewayError):

@@ -180,9 +180,9 @@ def test_ids_are_never_given_twice(site: Site) -> None:
 @pytest.mark.parametrize("text", ["10", "1:30", "2:00:00", "1-12"])
 def test_times_are_read_as_sbatch_reads_them(text: str) -> None:
     """sbatch(1): minutes, minutes:seconds, hours:minutes:seconds, days-hours."""
-    from makeway_local_world.commands.options import seconds_of
+    from makeway_local_world.commands.options import length
 
-    assert seconds_of(text) == {"10": 600, "1:30": 90, "2:00:00": 7200, "1-12": 129600}[text]
+    assert length(text) == {"10": 600, "1:30": 90, "2:00:00": 7200, "1-12": 129600}[text]
 
 
 def test_a_log_is_opened_without_waiting_for_a_writer(up: Site) -> None:

@@ -19,7 +19,8 @@ from makeway.errors import ConfigError
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.daemon import describing, people
 from makeway_local_world.daemon.people import Rules, veil
-from makeway_local_world.places import PlaceError, Places, check_owned, make_private, short
+from makeway_local_world.places import Places, make_private
+from makeway_local_world.reach import PlaceError, check_owned, short
 
 Site = Any
 

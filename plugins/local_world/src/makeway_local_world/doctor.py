@@ -16,8 +16,9 @@ from typing import Any
 import attrs
 
 from makeway_local_world import default
-from makeway_local_world.places import PlaceError, check_file_system
+from makeway_local_world.places import check_file_system
 from makeway_local_world.processes.machine import Cgroups
+from makeway_local_world.reach import PlaceError
 
 LEAST_FREE = 64 << 20
 """Bytes that should be free where the state is."""

@@ -18,6 +18,7 @@ from makeway.features import unreadable
 from makeway.model import JobSpec, Seconds, UserSignal
 from makeway.plain import shown
 from makeway.settings import unstructure
+from makeway_local_world.handed import RESOURCES
 from makeway_local_world.limits import Bytes, Items, Number, Program, Table, Text, limited, problems
 from makeway_local_world.submission import Submission
 
@@ -34,8 +35,6 @@ MOST_AFTER = 1000
 """Most jobs that one submission waits for."""
 MOST_CONDITIONS = 100_000
 """Conditions of all tasks of an array together."""
-RESOURCES = ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
-"""Resource limits that are handed over, as sbatch does."""
 CONDITIONS = ("after", "afterany", "afterok", "afternotok")
 KEY, AFTER, HOLD, SAVES = "key", "after", "hold", "saves"
 """Attributes of a job that the daemon keeps: key of the submission, conditions on others, whether it stays held once

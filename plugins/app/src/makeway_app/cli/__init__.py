@@ -19,7 +19,7 @@ from __future__ import annotations
 import click
 
 from makeway import collector
-from makeway_app.cli.group import Guarded, obey_signals, open_streams
+from makeway_app.cli.group import Guarded, obey_signals
 
 COMMANDS = {
     "replay": "makeway_app.cli.replay:replay",
@@ -38,7 +38,6 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line, and leave its memory to the system: walking through it once more takes long."""
-    open_streams()
     obey_signals()
     try:
         cli(prog_name="makeway")

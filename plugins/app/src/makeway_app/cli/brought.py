@@ -1,12 +1,14 @@
 """Find commands, writers of pages, and views for the terminal, that other distributions bring.
 
 A distribution offers a command by an entry point of the group ``makeway.commands``: name of the command -> a click
-command. Writers of pages are in the group ``makeway.pages``, views in ``makeway.views``. They are imported when
-they are used. So is what an error needs: every start of ``makeway`` imports this module.
+command, or what names in ``face`` (``module:function``) what makes one of it. Writers of pages are in the group
+``makeway.pages``, views in ``makeway.views``. They are imported when they are used. So is what an error needs: every
+start of ``makeway`` that is not over before imports this module.
 """
 
 from __future__ import annotations
 
+import pkgutil
 from importlib import metadata
 from typing import Any
 
@@ -65,6 +67,8 @@ def command(name: str) -> click.Command:
     from makeway.errors import PluginError
 
     found = load(COMMANDS, name)
+    if isinstance(maker := getattr(found, "face", None), str):
+        found = pkgutil.resolve_name(maker)(found)
     if not isinstance(found, click.Command):
         raise PluginError(f"the command {name!r} is {found!r:.80}; allowed: a click command")
     return found

@@ -72,22 +72,6 @@ class Told(KeyboardInterrupt):
         super().__init__()
 
 
-def open_streams() -> None:
-    """Have standard streams that whoever started the command closed lead nowhere (``makeway replay ... >&-``).
-
-    Else they are None, and the next file that is opened gets their number: what a child prints would land in it.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            with contextlib.suppress(OSError):
-                nowhere = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-                if nowhere != number:
-                    os.dup2(nowhere, number)
-                    os.close(nowhere)
-                os.set_inheritable(number, True)
-                setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
-
-
 def obey_signals() -> None:
     """Let SIGTERM and SIGHUP end a command as an interrupt does, unless whoever started it has them ignored."""
     for name in ("SIGTERM", "SIGHUP"):
@@ -208,12 +192,17 @@ class Guarded(Helpful):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except Exception as error:
-            if switched_on(DEBUG):
-                click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-            text, status = _told(error)
-            click.echo(f"makeway: {printable_lines(text)}", err=True)
-            _leave_output(error)
-            ctx.exit(status)
+            ctx.exit(tell_failure(error))
+
+
+def tell_failure(error: Exception) -> int:
+    """Say what went wrong in one text; return the exit status."""
+    if switched_on(DEBUG):
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    text, status = _told(error)
+    click.echo(f"makeway: {printable_lines(text)}", err=True)
+    _leave_output(error)
+    return status
 
 
 def _warned(message: Warning | str, *_: Any, **__: Any) -> None:

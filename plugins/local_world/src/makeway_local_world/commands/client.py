@@ -6,26 +6,21 @@
   2  it cannot be asked like that: flags, files
   3  there is no daemon
 ===  =======================================================
+
+A request is HTTP/1.0: the answer ends where the connection does, and no library has to be imported to read it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import os
 import socket
+import stat
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote, urlencode
 
-import click
-
-from makeway.errors import MakewayError
 from makeway_local_world.commands import terminal
-from makeway_local_world.places import (
+from makeway_local_world.commands.words import Failed
+from makeway_local_world.reach import (
     SOCKET,
     STATE,
     SYSTEM_SOCKET,
@@ -37,18 +32,26 @@ from makeway_local_world.places import (
     short,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from makeway_local_world.reach import Path
+
 REFUSED, USAGE, ABSENT = 1, 2, 3
 TOO_MANY = 429
 """HTTP status of what a user asks beyond a user's share."""
-TROUBLE = "Makeway-Trouble"
+TROUBLE = "makeway-trouble"
 """Header in which a daemon says why it starts nothing now."""
 CROWDED = 20.0
 """Seconds for which a command tries to get in."""
 PATIENCE = 120.0
 """Seconds for which an answer is waited for; those that take longer are asked for again."""
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~")
 
 
-class Refused(MakewayError):  # noqa: N818  # an answer, not a fault
+class Refused(Failed):
     """The daemon refused, and said why."""
 
     def __init__(self, text: str, status: int, data: Mapping[str, Any], wait: float = 1.0) -> None:
@@ -59,52 +62,10 @@ class Refused(MakewayError):  # noqa: N818  # an answer, not a fault
         """Seconds after which it may be asked again, where that helps."""
 
 
-class Absent(click.ClickException):
+class Absent(Failed):
     """There is no daemon."""
 
-    exit_code = ABSENT
-
-    def show(self, file: Any = None) -> None:
-        """Say so as all of makeway's errors are said."""
-        terminal.say(f"makeway: {self.message}", err=True)
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a unix socket, to a daemon that can be trusted."""
-
-    def __init__(self, path: Path, timeout: float | None) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect, and see who is at the other end: one's own daemon, or root's."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(self.timeout)
-        try:
-            with short(self._path) as name:
-                _connect(connection, name)
-            _, uid, _ = peer(connection)
-            if uid not in (os.geteuid(), 0) and os.geteuid() != 0:
-                raise PlaceError(
-                    f"{self._path}: user {uid} answers there; allowed: your own daemon, or root's"
-                )
-        except BaseException:
-            connection.close()
-            raise
-        self.sock = connection
-
-
-def _connect(connection: socket.socket, name: str) -> None:
-    """Connect; wait a little where too many others want to, too."""
-    until = time.monotonic() + CROWDED
-    while True:
-        try:
-            connection.connect(name)
-            return
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise TimeoutError from None
-            time.sleep(0.02)
+    exit_status = ABSENT
 
 
 class Daemon:
@@ -117,7 +78,7 @@ class Daemon:
         :raises Absent: there is none.
         :raises PlaceError: the socket lies where somebody else could have put it.
         """
-        self.path = path or find()
+        self.path = find() if path is None else os.fspath(path)
         self._told = ""
 
     def get(self, route: str, **query: Any) -> dict[str, Any]:
@@ -144,55 +105,104 @@ class Daemon:
     def _ask_once(
         self, method: str, route: str, body: Mapping[str, Any] | None, query: Mapping[str, Any]
     ) -> dict[str, Any]:
-        connection = _Connection(self.path, PATIENCE)
+        text = b"" if body is None else json.dumps(body).encode()
         try:
-            text = None if body is None else json.dumps(body)
-            with contextlib.suppress(BrokenPipeError):  # it may be answered before it was heard
-                connection.request(method, _url(route, query), text, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            self._warn(response.headers.get(TROUBLE))
-            wait = response.headers.get("Retry-After", "")
-            return _answer(response.status, response.read(), float(wait) if wait.isdecimal() else 1.0)
-        except (ConnectionError, FileNotFoundError, http.client.HTTPException, TimeoutError) as error:
-            raise absent(self.path, error) from None
-        finally:
+            with self._sent(method, _url(route, query), text, PATIENCE) as connection:
+                raw = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+            status, headers = _head(raw.partition(b"\r\n\r\n")[0])
+        except OSError as error:
+            if isinstance(error, ConnectionError | FileNotFoundError | TimeoutError):
+                raise absent(self.path, error) from None
+            raise
+        self._warn(headers.get(TROUBLE))
+        wait = headers.get("retry-after", "")
+        return _answer(status, raw.partition(b"\r\n\r\n")[2], float(wait) if wait.isdecimal() else 1.0)
+
+    def _sent(self, method: str, url: str, body: bytes, timeout: float | None) -> socket.socket:
+        """Connect, see who is at the other end, one's own daemon or root's, and ask."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(timeout)
+        try:
+            with short(self.path) as name:
+                _connect(connection, name)
+            _, uid, _ = peer(connection)
+            if uid not in (os.geteuid(), 0) and os.geteuid() != 0:
+                raise PlaceError(
+                    f"{self.path}: user {uid} answers there; allowed: your own daemon, or root's"
+                )
+            head = f"{method} {url} HTTP/1.0\r\nHost: localhost\r\n"
+            if method == "POST":
+                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            try:
+                connection.sendall(f"{head}\r\n".encode() + body)
+            except BrokenPipeError:
+                return connection  # it may be answered before it was heard
+        except BaseException:
             connection.close()
+            raise
+        return connection
 
     def _warn(self, trouble: str | None) -> None:
         """Say once what is wrong with the machine."""
         if trouble and trouble != self._told:
+            from urllib.parse import unquote
+
             self._told = trouble
             terminal.say(f"attention: nothing is started now: {unquote(trouble)}", err=True)
 
     def events(self, after: int | None = None, *, follow: bool = True) -> Iterator[dict[str, Any]]:
         """Yield what happens, as the daemon tells it: ``{"id": ..., "event": ..., "data": ...}``."""
-        query = {"follow": int(follow)} | ({} if after is None else {"after": after})
-        connection = _Connection(self.path, None)
+        url = _url("/v1/events", {"follow": int(follow), "after": after})
         try:
-            connection.request("GET", _url("/v1/events", query))
-            response = connection.getresponse()
-            if response.status != 200:
-                _answer(response.status, response.read())
-            event: dict[str, Any] = {}
-            for raw in response:
-                line = raw.decode().rstrip("\n")
-                name, _, value = line.partition(": ")
-                if line and name:
-                    event[name] = value
-                elif event:
-                    yield {
-                        **event,
-                        "id": int(event.get("id", 0)),
-                        "data": json.loads(event.get("data", "{}")),
-                    }
-                    event = {}
-        except (ConnectionError, FileNotFoundError, http.client.HTTPException) as error:
+            with self._sent("GET", url, b"", None) as connection, connection.makefile("rb") as stream:
+                head = b"".join(iter(stream.readline, b"\r\n"))
+                status, _ = _head(head.rstrip())
+                if status != 200:
+                    _answer(status, stream.read())
+                event: dict[str, Any] = {}
+                for raw in stream:
+                    line = raw.decode().rstrip("\n")
+                    name, _, value = line.partition(": ")
+                    if line and name:
+                        event[name] = value
+                    elif event:
+                        yield {
+                            **event,
+                            "id": int(event.get("id", 0)),
+                            "data": json.loads(event.get("data", "{}")),
+                        }
+                        event = {}
+        except (ConnectionError, FileNotFoundError) as error:
             raise absent(self.path, error) from None
-        finally:
-            connection.close()
 
 
-def find(environ: Mapping[str, str] | None = None) -> Path:
+def _connect(connection: socket.socket, name: str) -> None:
+    """Connect; wait a little where too many others want to, too."""
+    until = time.monotonic() + CROWDED
+    while True:
+        try:
+            connection.connect(name)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError from None
+            time.sleep(0.02)
+
+
+def _head(raw: bytes) -> tuple[int, dict[str, str]]:
+    """Return the status of an answer, and its headers by their names in small letters.
+
+    :raises ConnectionError: this is no answer.
+    """
+    first, *lines = raw.decode("latin-1").split("\r\n")
+    words = first.split(" ", 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdecimal():
+        raise ConnectionError("no answer")
+    pairs = (line.partition(":") for line in lines)
+    return int(words[1]), {name.lower(): value.strip() for name, _, value in pairs}
+
+
+def find(environ: Mapping[str, str] | None = None) -> str:
     """Return the socket of the daemon that is meant.
 
     :raises Absent: there is none.
@@ -200,10 +210,18 @@ def find(environ: Mapping[str, str] | None = None) -> Path:
     """
     looked = candidates(environ)
     for path in looked:
-        if path.is_socket():
-            check_owned(path.parent, (os.geteuid(), 0) if os.geteuid() else (path.parent.stat().st_uid,))
+        if _is_socket(path):
+            above = os.path.dirname(path) or "."
+            check_owned(above, (os.geteuid(), 0) if os.geteuid() else (os.stat(above).st_uid,))
             return path
     raise absent(looked[0], None)
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 def absent(path: Path, error: BaseException | None) -> Absent:
@@ -211,21 +229,28 @@ def absent(path: Path, error: BaseException | None) -> Absent:
     if isinstance(error, TimeoutError):
         return Absent(f"the daemon at {path} does not answer")
     named = next((f" ({name}={os.environ[name]})" for name in (SOCKET, STATE) if os.environ.get(name)), "")
-    if not named and os.geteuid() and any(each.is_dir() for each in (SYSTEM_STATE, SYSTEM_SOCKET.parent)):
+    if not named and os.geteuid() and any(map(os.path.isdir, (SYSTEM_STATE, os.path.dirname(SYSTEM_SOCKET)))):
         ask = "ask an administrator to start it (makeway up --system)"
         return Absent(f"the daemon of this machine, {SYSTEM_SOCKET}, does not run; {ask}")
     other = "" if named else f", or name the socket of one in {SOCKET}"
     return Absent(f"no daemon runs at {path}{named}; start one: makeway up{other}")
 
 
+def quoted(text: str) -> str:
+    """Return a text as a part of an address."""
+    return "".join(
+        chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in text.encode("utf-8", "surrogateescape")
+    )
+
+
 def _url(route: str, query: Mapping[str, Any]) -> str:
-    text = urlencode({key: value for key, value in query.items() if value is not None})
+    text = "&".join(f"{key}={quoted(str(value))}" for key, value in query.items() if value is not None)
     return f"{route}?{text}" if text else route
 
 
 def job_route(job_id: str, what: str = "") -> str:
     """Return the route of a job."""
-    return f"/v1/jobs/{quote(job_id, safe='')}" + (f"/{what}" if what else "")
+    return f"/v1/jobs/{quoted(job_id)}" + (f"/{what}" if what else "")
 
 
 def _answer(status: int, raw: bytes, wait: float = 1.0) -> dict[str, Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import getpass
 import time
 from typing import Any
-
-import click
 
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.commands.submit import instant
+from makeway_local_world.commands.words import Option, command, whole
 
 DAY = 86400.0
 SACCT = (
@@ -32,21 +30,6 @@ _HEADINGS = (
     "CPUS",
 )
 _RIGHT = ("JOBID", "EXIT", "ELAPSED", "STOPPED", "CPUS")
-
-
-class Instant(options.Kind):
-    """An instant in the past: 2026-11-24, 18:30, yesterday, today, 2days."""
-
-    name = "instant"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Read it as Unix time."""
-        if isinstance(value, float):
-            return value
-        try:
-            return past_instant(value, time.time())
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def past_instant(text: str, now: float) -> float:
@@ -78,28 +61,47 @@ def past_instant(text: str, now: float) -> float:
     return found - DAY if found > now and ":" in text and "-" not in text else found
 
 
-@click.command()
-@click.option(
-    "-S", "--since", type=Instant(), default="today", show_default=True, help="Ended after: yesterday, 2days."
+def _past(text: str) -> float:
+    return past_instant(text, time.time())
+
+
+@command(
+    "history",
+    Option(
+        "-S",
+        "--since",
+        reads=_past,
+        default="today",
+        shown=True,
+        metavar="INSTANT",
+        help="Ended after: yesterday, 2days.",
+    ),
+    Option("-E", "--until", reads=_past, default="now", shown=True, metavar="INSTANT", help="Ended before."),
+    Option("-u", "--user", bare="", metavar="USER", offers="users", help="Jobs of one user; alone: yours."),
+    Option(
+        "-n",
+        "--limit",
+        reads=whole(1, 1_000_000),
+        default=1000,
+        shown=True,
+        metavar="N",
+        help="Only the last.",
+    ),
+    Option(
+        "-P",
+        "--parsable",
+        flag=True,
+        help="Rows as `sacct -P` prints them, in UTC; `makeway replay` reads them.",
+    ),
+    options.JSON,
 )
-@click.option("-E", "--until", type=Instant(), default="now", show_default=True, help="Ended before.")
-@click.option(
-    "-u", "--user", is_flag=False, flag_value="", default=None, help="Jobs of one user; alone: yours."
-)
-@click.option(
-    "-n", "--limit", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Only the last."
-)
-@click.option(
-    "-P",
-    "--parsable",
-    is_flag=True,
-    help="Rows as `sacct -P` prints them, in UTC; `makeway replay` reads them.",
-)
-@options.json_option
-def history(since: float, until: float, user: str | None, limit: int, parsable: bool, as_json: bool) -> None:
+def history(
+    since: float | str, until: float | str, user: str | None, limit: int, parsable: bool, as_json: bool
+) -> None:
     """Show jobs that have ended."""
-    whose = getpass.getuser() if user == "" else user
-    found = Daemon().get("/v1/history", since=since, until=until + 1.0, user=whose, limit=limit)
+    whose = options.login() if user == "" else user
+    begin, end = (_past(each) if isinstance(each, str) else each for each in (since, until))
+    found = Daemon().get("/v1/history", since=begin, until=end + 1.0, user=whose, limit=limit)
     if as_json:
         terminal.put(found)
     elif parsable:

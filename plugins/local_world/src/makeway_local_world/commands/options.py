@@ -2,80 +2,59 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-import click
+from makeway_local_world.commands.words import Argument, Option
 
-from makeway.escapes import printable
-from makeway_local_world.commands.client import Daemon
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Kind = click.ParamType[Any]
-else:
-    Kind = click.ParamType
+    from collections.abc import Iterator
 
-Command = Callable[..., Any]
-_LENGTH = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?")
+_LENGTH = r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?"
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
+JSON = Option("--json", to="as_json", flag=True, help="Print the answer as JSON.")
+JOB = Argument("job", "JOB", offers="jobs")
+JOBS = Argument("jobs", "JOB...", many=True, offers="jobs")
 
 
-def json_option(command: Command) -> Command:
-    """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")(command)
+def login() -> str:
+    """Return the name of this user, as the daemon has it."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 # ---------------------------------------------------------------------------------- completion
-def complete_jobs(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[click.shell_completion.CompletionItem]:
-    """Offer ids of live jobs, with their names; nothing if there is no daemon."""
-    del ctx, param
-    from click.shell_completion import CompletionItem
+def offered(what: str, begun: str) -> Iterator[tuple[str, str]]:
+    """Yield what may stand where a word was begun, with a text for each; nothing if there is no daemon."""
+    from makeway.escapes import printable
+    from makeway_local_world.commands.client import Daemon
 
     try:
-        jobs = Daemon().get("/v1/jobs")["jobs"]
+        if what == "partitions":
+            found = [(name, "") for name in Daemon().get("/v1/daemon")["partitions"]]
+        else:
+            jobs = Daemon().get("/v1/jobs")["jobs"]
+            if what == "users":
+                found = [(name, "") for name in sorted({job["user"] for job in jobs})]
+            else:
+                found = [(job["id"], printable(f"{job['name']} {job['word']}")) for job in jobs]
     except Exception:  # completion must stay silent, whatever is wrong
-        return []
-    return [
-        CompletionItem(job["id"], help=printable(f"{job['name']} {job['word']}"))
-        for job in jobs
-        if str(job["id"]).startswith(incomplete)
-    ]
-
-
-def complete_partitions(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[click.shell_completion.CompletionItem]:
-    """Offer the partitions of the daemon's configuration; nothing if there is no daemon."""
-    del ctx, param
-    from click.shell_completion import CompletionItem
-
-    try:
-        names = Daemon().get("/v1/daemon")["partitions"]
-    except Exception:  # completion must stay silent, whatever is wrong
-        return []
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-def jobs_argument(*, required: bool = True) -> Callable[[Command], Command]:
-    """Add ``JOB...``."""
-    return click.argument("jobs", metavar="JOB...", nargs=-1, required=required, shell_complete=complete_jobs)
-
-
-def job_argument(command: Command) -> Command:
-    """Add ``JOB``."""
-    return click.argument("job", metavar="JOB", shell_complete=complete_jobs)(command)
+        return
+    yield from (pair for pair in found if pair[0].startswith(begun))
 
 
 # -------------------------------------------------------------------------------------- values
-def seconds_of(text: str) -> float:
+def length(text: str) -> float:
     """Read a length of time as sbatch does: minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on.
 
     :raises ValueError: it is something else.
     """
-    match = _LENGTH.fullmatch(text.strip())
+    match = re.fullmatch(_LENGTH, text.strip())
     if match is None:
         raise ValueError(
             f"got {text!r}; allowed: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS[:MINUTES[:SECONDS]]"
@@ -83,13 +62,13 @@ def seconds_of(text: str) -> float:
     days, first, second, third = (None if part is None else int(part) for part in match.groups())
     assert first is not None
     if days is not None:
-        return days * 86400 + first * 3600 + (second or 0) * 60 + (third or 0)
+        return float(days * 86400 + first * 3600 + (second or 0) * 60 + (third or 0))
     if third is not None:
-        return first * 3600 + (second or 0) * 60 + third
-    return first * 60 + (second or 0)
+        return float(first * 3600 + (second or 0) * 60 + third)
+    return float(first * 60 + (second or 0))
 
 
-def megabytes_of(text: str) -> int:
+def megabytes(text: str) -> int:
     """Read a size of memory: a number of megabytes, or one with K, M, G or T behind it.
 
     :raises ValueError: it is something else.
@@ -99,36 +78,6 @@ def megabytes_of(text: str) -> int:
         raise ValueError(f"got {text!r}; allowed: megabytes, or a number with K, M, G or T, as in 4G")
     size = int(match[1]) * _UNITS[match[2]]
     return max(1, -int(-size // 1)) if size else 0
-
-
-class Length(Kind):
-    """A length of time."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Read it."""
-        if isinstance(value, float):
-            return value
-        try:
-            return float(seconds_of(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Memory(Kind):
-    """A size of memory."""
-
-    name = "memory"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Read it."""
-        if isinstance(value, int):
-            return value
-        try:
-            return megabytes_of(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def short_time(seconds: float | None) -> str:
@@ -142,16 +91,4 @@ def short_time(seconds: float | None) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-__all__ = [
-    "Kind",
-    "Length",
-    "Memory",
-    "complete_jobs",
-    "complete_partitions",
-    "job_argument",
-    "jobs_argument",
-    "json_option",
-    "megabytes_of",
-    "seconds_of",
-    "short_time",
-]
+__all__ = ["JOB", "JOBS", "JSON", "length", "login", "megabytes", "offered", "short_time"]

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
 
-import click
-
-from makeway.errors import MakewayError
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon, job_route
+from makeway_local_world.commands.words import Failed, Option, command, seconds, whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 LOOK = 0.2
 """Seconds between two looks at a file that grows."""
 CHUNK = 1 << 16
 
 
-class NoLog(MakewayError):  # noqa: N818  # an answer, not a fault
+class NoLog(Failed):
     """There is no output yet, or it cannot be read."""
 
 
-@click.command()
-@options.job_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
-@click.option("-e", "--stderr", is_flag=True, help="Standard error, if it has a file of its own.")
-@click.option("-n", "--lines", type=click.IntRange(min=0), default=None, help="Only the last so many lines.")
-@click.option("--path", "only_path", is_flag=True, help="Print where the output is, and nothing else.")
-@options.json_option
+@command(
+    "logs",
+    options.JOB,
+    Option("-f", "--follow", flag=True, help="Go on until the job has ended."),
+    Option("-e", "--stderr", flag=True, help="Standard error, if it has a file of its own."),
+    Option("-n", "--lines", reads=whole(0), metavar="N", help="Only the last so many lines."),
+    Option("--path", to="only_path", flag=True, help="Print where the output is, and nothing else."),
+    options.JSON,
+)
 def logs(job: str, follow: bool, stderr: bool, lines: int | None, only_path: bool, as_json: bool) -> None:
     """Show what a job has printed; with -f also what it prints from now on.
 
@@ -124,10 +126,12 @@ def _follow(server: Daemon, job: str, which: str, lines: int | None) -> None:
                     stream = None
                 path = about[which]
             if stream is None:
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     stream = open(path, "rb", opener=_plain_file)  # noqa: SIM115  # closed below
                     _from_line(stream, lines)
                     lines = None
+                except FileNotFoundError:
+                    pass
             came = _pour(stream) if stream is not None else 0
             if about["ended"]:
                 return
@@ -142,20 +146,20 @@ def _follow(server: Daemon, job: str, which: str, lines: int | None) -> None:
 
 
 # ---------------------------------------------------------------------------------------- wait
-@click.command()
-@options.jobs_argument()
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after so long (status 1)."
+@command(
+    "wait",
+    options.JOBS,
+    Option("--timeout", reads=seconds, metavar="SECONDS", help="Give up after so long (status 1)."),
+    options.JSON,
 )
-@options.json_option
-def wait(jobs: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+def wait(jobs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """Wait until jobs have ended; leave with the highest exit status of theirs."""
     server = Daemon()
     until = None if timeout is None else time.monotonic() + timeout
     found = [each for job in jobs for each in ended(server, job, until)]
     if as_json:
         terminal.put({"jobs": found})
-    raise click.exceptions.Exit(max(map(exit_status, found)))
+    return max(map(exit_status, found))
 
 
 def ended(

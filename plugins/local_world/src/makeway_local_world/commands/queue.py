@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import getpass
-import threading
-from typing import Any
-
-import click
-
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
+from makeway_local_world.commands.words import Option, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _STATES = {"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETING": "CG"}
 _HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "LEFT", "CPUS", "NODELIST(REASON)")
 _RIGHT = ("JOBID", "TIME", "LEFT", "CPUS")
 
 
-@click.command()
-@click.option(
-    "-u", "--user", is_flag=False, flag_value="", default=None, help="Jobs of one user; alone: yours."
+@command(
+    "queue",
+    Option("-u", "--user", bare="", metavar="USER", offers="users", help="Jobs of one user; alone: yours."),
+    Option("-w", "--watch", flag=True, help="Show it again whenever something happens, until Ctrl-C."),
+    options.JSON,
 )
-@click.option("-w", "--watch", is_flag=True, help="Show it again whenever something happens, until Ctrl-C.")
-@options.json_option
 def queue(user: str | None, watch: bool, as_json: bool) -> None:
     """Show the jobs that have not ended: who runs, who waits and why, who makes way for whom."""
     server = Daemon()
-    whose = getpass.getuser() if user == "" else user
+    whose = options.login() if user == "" else user
     if not watch:
         _show(server, whose, as_json)
         return
@@ -81,6 +79,8 @@ def _place(job: dict[str, Any]) -> str:
 
 def _watch(server: Daemon, user: str | None, as_json: bool) -> None:
     """Show the queue after each event."""
+    import threading
+
     changed = threading.Event()
     over: list[BaseException] = []
 
@@ -93,15 +93,17 @@ def _watch(server: Daemon, user: str | None, as_json: bool) -> None:
         changed.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         while True:
             if not as_json:
-                click.clear()
+                terminal.clear()
             _show(server, user, as_json)
             changed.wait(1.0 if not as_json else None)
             changed.clear()
             if over:
                 raise over[0]
+    except KeyboardInterrupt:
+        return
 
 
 __all__ = ["queue", "table"]

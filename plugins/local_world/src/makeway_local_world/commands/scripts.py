@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import sys
 
-import attrs
-import click
+from makeway_local_world.commands.words import Wrong
 
-from makeway.errors import ConfigError, Problem
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from typing import Any
+
+    from makeway.errors import ConfigError
+    from makeway_local_world.commands.words import Command, Option
 
 PREFIXES = ("#SBATCH", "#MAKEWAY")
 LARGEST = 4 << 20
 """Bytes of the largest script; sbatch takes as much."""
 
 
-@attrs.frozen(kw_only=True)
 class Script:
     """A script, and what its lines ask for."""
 
-    path: Path
-    text: str
-    options: tuple[tuple[str, str | None, int], ...] = ()
-    """Option as written (``--time``, ``-p``), its value if one stood there, and the line."""
+    def __init__(self, path: str, text: str, given: Sequence[tuple[str, str | None, int]]) -> None:
+        self.path = path
+        self.text = text
+        self.given = given
+        """Option as written (``--time``, ``-p``), its value if one stood there, and the line."""
 
 
-def read(path: Path) -> Script:
-    """Read a script.
+def read(path: str | os.PathLike[str]) -> Script:
+    """Read a script; ``-`` is standard input, which may be empty.
 
     :raises ConfigError: it cannot be read, or is none.
     """
+    path = os.fspath(path)
     try:
-        raw = path.read_bytes()
+        raw = contents(path)
     except IsADirectoryError:
         raise _error(
             path, "it is a directory; name a script, or a command: makeway submit -- COMMAND"
@@ -46,7 +51,9 @@ def read(path: Path) -> Script:
         )
         raise _error(path, f"{error.strerror}{hint}") from None
     if len(raw) > LARGEST:
-        raise _error(path, f"{len(raw):,} bytes; allowed: {LARGEST:,}")
+        raise _error(path, f"more than {LARGEST:,} bytes; allowed: {LARGEST:,}")
+    if path == "-" and not raw:
+        return Script("standard input", "", ())
     if not raw.startswith(b"#!"):
         what = "a program" if b"\0" in raw[:4096] else "no script: its first line does not begin with #!"
         raise _error(path, f"it is {what}; submit it as a command: makeway submit -- {path}")
@@ -56,14 +63,27 @@ def read(path: Path) -> Script:
         raise _error(path, "it is not UTF-8 text") from None
     if "\r\n" in text:
         raise _error(path, "its lines end as on DOS (CR LF); convert it, for the shell would stumble")
-    return Script(path=path, text=text, options=tuple(_options(path, text)))
+    return Script("standard input" if path == "-" else path, text, _options(path, text))
 
 
-def _error(path: Path, text: str) -> ConfigError:
-    return ConfigError(str(path), [Problem("", text)])
+def contents(path: str) -> bytes:
+    """Return what a file holds, or standard input.
+
+    :raises OSError: it cannot be read.
+    """
+    if path == "-":
+        return sys.stdin.buffer.read(LARGEST + 1)
+    with open(path, "rb") as stream:
+        return stream.read(LARGEST + 1)
 
 
-def _options(path: Path, text: str) -> list[tuple[str, str | None, int]]:
+def _error(path: str, text: str, where: str = "") -> ConfigError:
+    from makeway.errors import ConfigError, Problem
+
+    return ConfigError("standard input" if path == "-" else path, [Problem(where, text)])
+
+
+def _options(path: str, text: str) -> list[tuple[str, str | None, int]]:
     """Return the options of the lines before the first command."""
     found: list[tuple[str, str | None, int]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -76,7 +96,7 @@ def _options(path: Path, text: str) -> list[tuple[str, str | None, int]]:
         try:
             words = shlex.split(line[len(prefix) :], comments=True)
         except ValueError as error:
-            raise ConfigError(str(path), [Problem(f"line {number}", f"{error}")]) from None
+            raise _error(path, str(error), f"line {number}") from None
         found += _of_words(words, number)
     return found
 
@@ -96,49 +116,39 @@ def _of_words(words: list[str], number: int) -> list[tuple[str, str | None, int]
     return found
 
 
-def values(script: Script, command: click.Command, ctx: click.Context) -> tuple[dict[str, Any], list[str]]:
-    """Return what a script's lines set, by parameter, and a warning for each option that is not honoured.
+def values(script: Script, command: Command, counted: Container[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return what a script's lines set, and a warning for each option that is not honoured.
 
+    :param counted: the values that lines may set.
     :raises ConfigError: a value is wrong; the text names the line.
     """
-    known = _known(command)
     found: dict[str, Any] = {}
+    texts: dict[str, list[str]] = {}
     warnings = []
-    for name, value, number in script.options:
-        param = known.get(name)
-        if param is None:
+    for name, value, number in script.given:
+        option = command.known.get(name)
+        if option is None or option.to not in counted:
             shown = name if value is None else f"{name} {value}"
             warnings.append(f"{script.path}:{number}: {shown} is not honoured")
             continue
-        assert param.name is not None
         try:
-            found[param.name] = _value(param, name, value, ctx, found.get(param.name))
-        except click.BadParameter as error:
-            raise ConfigError(
-                str(script.path), [Problem(f"line {number}", f"{name}: {error.message}")]
-            ) from None
+            found[option.to] = _value(option, name, value, texts)
+        except Wrong as wrong:
+            raise _error(script.path, f"{name}: {wrong}", f"line {number}") from None
     return found, warnings
 
 
-def _known(command: click.Command) -> Mapping[str, click.Option]:
-    return {
-        name: param
-        for param in command.params
-        if isinstance(param, click.Option) and param.name not in ("as_json", "help")
-        for name in (*param.opts, *param.secondary_opts)
-    }
-
-
-def _value(param: click.Option, name: str, value: str | None, ctx: click.Context, before: Any) -> Any:
-    if param.is_flag:
-        if value is not None and isinstance(param.flag_value, bool):
-            raise click.BadParameter(f"it takes no value, got {value!r}")
-        return name not in param.secondary_opts
+def _value(option: Option, name: str, value: str | None, texts: dict[str, list[str]]) -> Any:
+    if option.flag:
+        if value is not None and not option.off:
+            raise Wrong(f"it takes no value, got {value!r}")
+        return name not in option.off
     if value is None:
-        raise click.BadParameter("a value is missing")
-    if param.multiple:
-        return (*(before or ()), param.type.convert(value, param, ctx))
-    return param.type.convert(value, param, ctx)
+        raise Wrong("a value is missing")
+    if option.many:
+        texts.setdefault(option.to, []).append(value)
+        return option.value(tuple(texts[option.to]))
+    return option.value(value)
 
 
-__all__ = ["PREFIXES", "Script", "read", "values"]
+__all__ = ["LARGEST", "PREFIXES", "Script", "contents", "read", "values"]

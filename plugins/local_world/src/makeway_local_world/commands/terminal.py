@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
-
-import click
+import sys
 
 from makeway.escapes import printable, printable_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def _write(text: str, *, err: bool = False) -> None:
+    stream = sys.stderr if err else sys.stdout
+    stream.write(text)
+    stream.flush()
 
 
 def say(*lines: str, err: bool = False) -> None:
     """Print lines; a line end within one is shown, too."""
-    click.echo("\n".join(map(printable, lines)), err=err)
+    _write("\n".join(map(printable, lines)) + "\n", err=err)
 
 
-def say_text(text: str) -> None:
+def say_text(text: str, *, err: bool = False) -> None:
     """Print a text of several lines, which ends with a line end."""
-    click.echo(printable_lines(text), nl=False)
+    _write(printable_lines(text), err=err)
+
+
+def warn(texts: Sequence[str]) -> None:
+    """Print warnings on standard error, a line each."""
+    for text in texts:
+        _write(f"warning: {printable_lines(text)}\n", err=True)
 
 
 def put(data: Any) -> None:
     """Print JSON; whatever is not ASCII is escaped in it."""
-    click.echo(json.dumps(data, indent=1, sort_keys=True))
+    _write(json.dumps(data, indent=1, sort_keys=True) + "\n")
+
+
+def clear() -> None:
+    """Clear the screen, if there is one."""
+    if sys.stdout.isatty():
+        _write("\x1b[2J\x1b[H")
+
+
+def agreed(question: str) -> bool:
+    """Ask a question; say whether the answer is yes."""
+    _write(f"{question} [y/N]: ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> list[str]:
@@ -41,4 +67,4 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
     return list(map(line, shown))
 
 
-__all__ = ["put", "say", "say_text", "table"]
+__all__ = ["agreed", "clear", "put", "say", "say_text", "table", "warn"]

@@ -1,4 +1,4 @@
-"""``makeway up`` and ``makeway down``: begin and end a daemon."""
+"""``makeway up``: begin a daemon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,7 @@ from makeway_app.cli.inputs import load_config
 from makeway_app.cli.loose import load_files, plugin_option
 from makeway_app.cli.terminal import note
 from makeway_local_world import default
-from makeway_local_world.commands import options, terminal
-from makeway_local_world.commands.client import Daemon
-from makeway_local_world.daemon import holding
+from makeway_local_world.commands import terminal
 from makeway_local_world.daemon.restoring import REASON
 from makeway_local_world.places import Places, make_private
 from makeway_local_world.units import unit
@@ -72,7 +70,7 @@ def _shared(command: Any) -> Any:
 @click.option(
     "--print-config", is_flag=True, help="Print the configuration that would be used, and do nothing."
 )
-@options.json_option
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def up(
     config: Path | None,
     system: bool,
@@ -270,52 +268,4 @@ def daemon(
         raise click.exceptions.Exit(1) from None
 
 
-# --------------------------------------------------------------------------------------- down
-@click.command()
-@click.option("--kill", is_flag=True, help="Cancel all jobs first, and wait until they are gone.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait.",
-)
-@options.json_option
-def down(kill: bool, timeout: float, as_json: bool) -> None:
-    """End the daemon. Jobs go on without it, and the next daemon finds them again."""
-    server = Daemon()
-    about = server.get("/v1/daemon")
-    until = time.monotonic() + timeout
-    left = 0
-    if kill:
-        server.post("/v1/drain", {"reason": "makeway down --kill"})
-        for jobs in _live(server, until):
-            left = len(jobs)
-            server.post("/v1/commands", {"verb": "cancel", "all": True})  # again: one may wait anew since
-        server.post("/v1/undrain")
-        if left:
-            terminal.say(f"makeway: {left} jobs are still there; the daemon goes on", err=True)
-            raise click.exceptions.Exit(1)
-    server.post("/v1/down")
-    state = Path(str(about["state"]))
-    while holding.held(state) and time.monotonic() < until:
-        time.sleep(0.02)
-    if holding.held(state):
-        terminal.say(f"makeway: process {about['pid']} still runs; it ends after its step", err=True)
-        raise click.exceptions.Exit(1)
-    if as_json:
-        terminal.put({"pid": about["pid"], "killed": kill})
-
-
-def _live(server: Daemon, until: float) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Yield the live jobs, again and again until there are none."""
-    while True:
-        jobs = server.get("/v1/jobs")["jobs"]
-        yield jobs
-        if not jobs or time.monotonic() > until:
-            return
-        time.sleep(0.1)
-
-
-__all__ = ["configuration", "daemon", "down", "up"]
+__all__ = ["configuration", "daemon", "up"]

@@ -5,14 +5,14 @@ Cancel, suspend, resume, requeue, checkpoint, hold, release, start, top, update;
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import click
-
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import REFUSED, Daemon
+from makeway_local_world.commands.words import Argument, Command, Option, Wrong, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _DONE = {
     "cancel": "cancelled",
@@ -31,14 +31,14 @@ _IGNORE = {"limits": "ignorepolicies", "reservations": "ignorersv"}
 """What an operator may leave out of account at a start, in words of Moab's command."""
 
 
-def order(verb: str, jobs: Sequence[str], as_json: bool, **more: Any) -> None:
-    """Have something done to jobs, tell what was refused, and leave with 1 if anything was."""
+def order(verb: str, jobs: Sequence[str], as_json: bool, **more: Any) -> int:
+    """Have something done to jobs, tell what was refused, and return 1 if anything was."""
     answer = Daemon().post("/v1/commands", {"verb": verb, "jobs": list(jobs), **more})
-    tell(verb, answer, as_json)
+    return tell(verb, answer, as_json)
 
 
-def tell(verb: str, answer: Mapping[str, Any], as_json: bool) -> None:
-    """Print what became of an order."""
+def tell(verb: str, answer: Mapping[str, Any], as_json: bool) -> int:
+    """Print what became of an order; return the exit status."""
     if as_json:
         terminal.put(answer)
     else:
@@ -46,18 +46,15 @@ def tell(verb: str, answer: Mapping[str, Any], as_json: bool) -> None:
             terminal.say(f"makeway: {f'job {job_id}: ' if job_id else ''}{why}", err=True)
         if len(answer["done"]) > 1:
             terminal.say(f"{len(answer['done'])} jobs {_DONE[verb]}")
-    if answer["refused"]:
-        raise click.exceptions.Exit(REFUSED)
+    return REFUSED if answer["refused"] else 0
 
 
-def _plain(verb: str, text: str) -> click.Command:
-    @click.command(name=verb, help=text)
-    @options.jobs_argument()
-    @options.json_option
-    def command(jobs: tuple[str, ...], as_json: bool) -> None:
-        order(verb, jobs, as_json)
+def _plain(verb: str, text: str) -> Command:
+    def run(jobs: tuple[str, ...], as_json: bool) -> int:
+        return order(verb, jobs, as_json)
 
-    return command
+    run.__doc__ = text
+    return command(verb, options.JOBS, options.JSON)(run)
 
 
 suspend = _plain("suspend", "Stop jobs; they keep their place and their memory until you resume them.")
@@ -72,52 +69,60 @@ release = _plain("release", "Let held jobs start again.")
 top = _plain("top", "Put waiting jobs before all others; plain users: before their own others.")
 
 
-@click.command()
-@options.jobs_argument(required=False)
-@click.option(
-    "-u", "--user", is_flag=False, flag_value="", default=None, help="All jobs of a user; alone: yours."
+@command(
+    "cancel",
+    Argument("jobs", "JOB...", many=True, required=False, offers="jobs"),
+    Option("-u", "--user", bare="", metavar="USER", offers="users", help="All jobs of a user; alone: yours."),
+    Option("--all", to="everything", flag=True, help="All jobs that you may cancel."),
+    Option(
+        "-s", "--signal", metavar="NAME", help="Send this signal instead; the job goes on or ends by itself."
+    ),
+    Option("-y", "--yes", flag=True, help="Do not ask before all jobs are cancelled."),
+    options.JSON,
 )
-@click.option("--all", "everything", is_flag=True, help="All jobs that you may cancel.")
-@click.option(
-    "-s", "--signal", metavar="NAME", help="Send this signal instead; the job goes on or ends by itself."
-)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before all jobs are cancelled.")
-@options.json_option
 def cancel(
     jobs: tuple[str, ...], user: str | None, everything: bool, signal: str | None, yes: bool, as_json: bool
-) -> None:
+) -> int:
     """End jobs for good, or send them a signal."""
     if not (jobs or everything or user is not None):
-        raise click.UsageError("name jobs, or say --user or --all")
+        raise Wrong("name jobs, or say --user or --all")
     if jobs and (everything or user is not None):
-        raise click.UsageError("name jobs, or say --user or --all, not both")
-    if everything and not yes:
-        click.confirm("End all jobs that you may cancel?", abort=True)
-    whose = getpass.getuser() if user == "" else user
+        raise Wrong("name jobs, or say --user or --all, not both")
+    if everything and not yes and not terminal.agreed("End all jobs that you may cancel?"):
+        return REFUSED
+    whose = options.login() if user == "" else user
     verb, value = ("cancel", "") if signal is None else ("signal", signal)
-    order(verb, jobs, as_json, user=whose, all=everything, value=value)
+    return order(verb, jobs, as_json, user=whose, all=everything, value=value)
 
 
-@click.command()
-@options.jobs_argument()
-@click.option(
-    "--ignore",
-    "ignored",
-    type=click.Choice(tuple(_IGNORE)),
-    multiple=True,
-    help="Limits of users and QOS; what the scheduler keeps for jobs that wait.",
+def _ignored(values: Sequence[str]) -> tuple[str, ...]:
+    for value in values:
+        if value not in _IGNORE:
+            raise ValueError(f"got {value!r}; allowed: {', '.join(_IGNORE)}")
+    return tuple(values)
+
+
+@command(
+    "start",
+    options.JOBS,
+    Option(
+        "--ignore",
+        to="ignored",
+        many=True,
+        reads=_ignored,
+        default=(),
+        metavar="|".join(_IGNORE),
+        help="Limits of users and QOS; what the scheduler keeps for jobs that wait.",
+    ),
+    options.JSON,
 )
-@options.json_option
-def start(jobs: tuple[str, ...], ignored: tuple[str, ...], as_json: bool) -> None:
+def start(jobs: tuple[str, ...], ignored: tuple[str, ...], as_json: bool) -> int:
     """Start waiting jobs now, before all others, if they fit; for operators. No job makes way for them."""
-    order("start", jobs, as_json, value=",".join(_IGNORE[each] for each in dict.fromkeys(ignored)))
+    return order("start", jobs, as_json, value=",".join(_IGNORE[each] for each in dict.fromkeys(ignored)))
 
 
-@click.command()
-@options.job_argument
-@click.argument("changes", metavar="FIELD=VALUE...", nargs=-1, required=True)
-@options.json_option
-def update(job: str, changes: tuple[str, ...], as_json: bool) -> None:
+@command("update", options.JOB, Argument("changes", "FIELD=VALUE...", many=True), options.JSON)
+def update(job: str, changes: tuple[str, ...], as_json: bool) -> int:
     """Change a job: time=LIMIT, also while it runs; while it waits partition=NAME,..., qos=NAME, priority=N, nice=N.
 
     Plain users may only shorten limits and lower priorities.
@@ -126,28 +131,25 @@ def update(job: str, changes: tuple[str, ...], as_json: bool) -> None:
     for text in changes:
         field, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"got {text!r}; allowed: FIELD=VALUE, as in time=2:00:00")
+            raise Wrong(f"got {text!r}; allowed: FIELD=VALUE, as in time=2:00:00")
         if field == "time":
             try:
-                value = str(round(options.seconds_of(value)))
+                value = str(round(options.length(value)))
             except ValueError as error:
-                raise click.UsageError(f"time: {error}") from None
+                raise Wrong(f"time: {error}") from None
         wanted[field] = value
-    order("update", (job,), as_json, changes=wanted)
+    return order("update", (job,), as_json, changes=wanted)
 
 
-@click.command()
-@click.argument("reason", required=False, default="")
-@options.json_option
-def drain(reason: str, as_json: bool) -> None:
+@command("drain", Argument("reason", "[REASON]", required=False), options.JSON)
+def drain(reason: str | None, as_json: bool) -> None:
     """Start nothing any more; jobs that run go on. REASON is shown to people."""
-    answer = Daemon().post("/v1/drain", {"reason": reason})
+    answer = Daemon().post("/v1/drain", {"reason": reason or ""})
     if as_json:
         terminal.put(answer)
 
 
-@click.command()
-@options.json_option
+@command("undrain", options.JSON)
 def undrain(as_json: bool) -> None:
     """Start jobs again after `drain`."""
     answer = Daemon().post("/v1/undrain")

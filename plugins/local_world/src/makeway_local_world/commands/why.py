@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon, job_route
+from makeway_local_world.commands.words import command
 
 
-@click.command()
-@options.job_argument
-@options.json_option
+@command("why", options.JOB, options.JSON)
 def why(job: str, as_json: bool) -> None:
     """Say why a job does not run: by whom it was displaced or held back, what would have to happen, about when."""
     answer = Daemon().get(job_route(job, "why"))

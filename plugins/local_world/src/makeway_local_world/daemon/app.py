@@ -38,7 +38,7 @@ from makeway_local_world.daemon.service import Caller, Full, NoJob, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.stream import events
 from makeway_local_world.daemon.verbs import Order
-from makeway_local_world.places import peer
+from makeway_local_world.reach import peer
 from makeway_local_world.submission import SubmissionError
 
 LONGEST_POLL = 55.0

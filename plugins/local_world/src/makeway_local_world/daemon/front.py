@@ -17,7 +17,7 @@ from makeway_local_world.daemon.fairness import Fairness
 from makeway_local_world.daemon.service import Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.web import Pages
-from makeway_local_world.places import peer
+from makeway_local_world.reach import peer
 
 AGAIN = 2.0
 """Seconds between two looks whether a full disk has room again."""

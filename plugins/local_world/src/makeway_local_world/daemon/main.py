@@ -20,14 +20,8 @@ from makeway_local_world.daemon import backup
 from makeway_local_world.daemon.holding import Hold
 from makeway_local_world.daemon.people import Rules, rules_of
 from makeway_local_world.daemon.restoring import restore
-from makeway_local_world.places import (
-    PlaceError,
-    Places,
-    check_file_system,
-    make_private,
-    make_public,
-    short,
-)
+from makeway_local_world.places import Places, check_file_system, make_private, make_public
+from makeway_local_world.reach import PlaceError, short
 
 _log = logging.getLogger("makeway")
 
