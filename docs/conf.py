@@ -5,13 +5,18 @@ The source folder is the whole repository, so that the same links hold in the si
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import makeway
+
+sys.path.append(str(Path(__file__).parent))
 
 project = "makeway"
 author = "the makeway developers"
 release = version = makeway.__version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "command_help"]
 root_doc = "docs/index"
 include_patterns = [
     "*.md",
