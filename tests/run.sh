@@ -1,8 +1,14 @@
 #!/bin/sh
-# Install the core, the plugins and the tools into the current environment and run all tests;
-# without one, into .venv, as the README makes it. Arguments go to pytest.
+# Install the core, the plugins and the tools into the current environment and run the quick tests, which say at
+# their end what they left out; --all runs everything. Without an environment, into .venv, as the README makes it.
+# Other arguments go to pytest (-k gang), which then runs all that they name.
 set -eu
 cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+"") set -- --quick ;;
+--all) shift ;;
+esac
 
 if [ -z "${VIRTUAL_ENV:-}" ]; then
     [ -e .venv ] || python3 -m venv .venv
@@ -22,4 +28,4 @@ unset PYTHONDONTWRITEBYTECODE
 # By day a test that passed passes again; at night sets are walked in another order each time.
 [ -n "${MAKEWAY_PROFILE:-}" ] || export PYTHONHASHSEED="${PYTHONHASHSEED:-0}"
 # One more than there are cores: many tests wait for processes, browsers and daemons.
-python -m pytest -n "$(($(nproc) + 1))" --dist loadfile "$@"
+python -m pytest -n "$(($(nproc) + 1))" --dist loadfile --no-loadscope-reorder "$@"

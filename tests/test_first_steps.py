@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INSTALLS = re.compile(r"\bpip install\b|-m venv\b|\.venv/bin/activate|tests/run\.sh")
 
 SHORTER = {
-    "sh tests/run.sh": "sh tests/run.sh core/tests/test_hostlist.py",
+    "sh tests/run.sh --all": "sh tests/run.sh --all core/tests/test_hostlist.py",
     "python tests/mutation/run.py --sample 200 --seed 1 --session mutants.sqlite": (
         "python tests/mutation/run.py --sample 1 --seed 1 --session mutants.sqlite --only preempt_partition_prio"
         " --reach 0"

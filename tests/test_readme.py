@@ -119,7 +119,7 @@ def test_the_first_two_blocks_do_everything() -> None:
     first, second = _blocks("sh")[:2]
     assert "pip install" in first
     assert first.splitlines()[-1].startswith("makeway replay examples/kth/")
-    assert second == "sh tests/run.sh\n"
+    assert second == "sh tests/run.sh --all\n"
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
