@@ -33,6 +33,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
+@registry.one_look()
 def records(
     plugin: str, module: str, file: str, companions: Mapping[str, Any], scenarios: Sequence[Any]
 ) -> list[str]:
