@@ -1,0 +1,96 @@
+"""What the kernel is asked that Python has no word for: namespaces, mounts, capabilities."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_CAP_AMBIENT, _AMBIENT_RAISE = 1, 15, 47, 2
+_CAPABILITY_VERSION = 0x20080522
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.unshare.argtypes = (ctypes.c_int,)
+_LIBC.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_void_p)
+_LIBC.prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
+
+
+def _done(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones.
+
+    :raises OSError: the kernel refuses.
+    """
+    _done(_LIBC.unshare(flags))
+
+
+def mount_proc() -> None:
+    """Show this pid namespace under ``/proc``, to this mount namespace alone.
+
+    :raises OSError: the kernel refuses.
+    """
+    _done(_LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+    _done(_LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
+
+
+def die_with_parent(number: int) -> None:
+    """Have the kernel send a signal when the parent is gone."""
+    _done(_LIBC.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0))
+
+
+def be_called(name: str) -> None:
+    """Show a name in ps."""
+    buffer = ctypes.create_string_buffer(name.encode()[:15])
+    _done(_LIBC.prctl(_PR_SET_NAME, ctypes.addressof(buffer), 0, 0, 0))
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Sets(ctypes.Structure):
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
+
+
+FOR_CRIU = (8, 19, 40)
+"""Capabilities that criu needs: SETPCAP, SYS_PTRACE, CHECKPOINT_RESTORE. With more it takes itself for root."""
+
+
+def keep_capabilities() -> None:
+    """Hand those of `FOR_CRIU` to the program that this process executes; else none would outlive that.
+
+    They count in the user namespace of this process, and so for processes of its own user alone.
+
+    :raises OSError: this process has none to hand on.
+    """
+    header = _Header(_CAPABILITY_VERSION, 0)
+    sets = (_Sets * 2)()
+    _done(_LIBC.capget(ctypes.byref(header), ctypes.byref(sets)))
+    for each in sets:
+        each.inheritable = each.permitted
+    _done(_LIBC.capset(ctypes.byref(header), ctypes.byref(sets)))
+    for number in FOR_CRIU:
+        _done(_LIBC.prctl(_PR_CAP_AMBIENT, _AMBIENT_RAISE, number, 0, 0))
+
+
+__all__ = [
+    "CLONE_NEWNS",
+    "CLONE_NEWPID",
+    "CLONE_NEWUSER",
+    "FOR_CRIU",
+    "be_called",
+    "die_with_parent",
+    "keep_capabilities",
+    "mount_proc",
+    "unshare",
+]

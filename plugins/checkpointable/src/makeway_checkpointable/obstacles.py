@@ -1,0 +1,97 @@
+"""Say what of a program cannot be saved: ranks of MPI, GPUs, connections, terminals, tracers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+LAUNCHERS = frozenset(
+    "aprun charmrun hydra_bstrap_proxy hydra_pmi_proxy jsrun mpiexec mpiexec.hydra mpirun orted orterun prte prted"
+    " prterun prun srun".split()
+)
+"""Programs that start others where a checkpoint does not reach."""
+_RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+_BEFORE = frozenset("env exec nice nohup stdbuf time timeout".split())
+"""Programs that execute what follows them."""
+_MPI = re.compile(r"/lib(?:mpi|mpich|mpi_cxx|pmix|pmi2?)(?:-[a-z0-9]+)?\.so")
+_ESTABLISHED = "01"
+
+
+def of_command(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> str | None:
+    """Say why a command cannot be saved, as far as its words and its surroundings tell; None: nothing is seen."""
+    for word in command:
+        name = os.path.basename(word)
+        if name in LAUNCHERS:
+            return f"{name} starts its processes by MPI or in steps of Slurm, which no checkpoint here holds"
+        if name not in _BEFORE and "=" not in word and not word.startswith("-"):
+            break
+    for each in _RANKS:
+        count = environ.get(each, "")
+        if count.isdecimal() and int(count) > 1:
+            return f"this is one of {count} ranks of MPI ({each}), which no checkpoint here holds"
+    return None
+
+
+def of_processes(pids: Iterable[int], proc: Path = Path("/proc")) -> str | None:
+    """Say why processes cannot be saved, as far as can be seen beforehand; None: nothing is seen."""
+    connections = dict(_connections(proc))
+    for pid in pids:
+        for why in _of_process(proc / str(pid), connections):
+            return f"process {pid} ({_name(proc / str(pid))}) {why}"
+    return None
+
+
+def _of_process(process: Path, connections: Mapping[str, str]) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        if os.path.basename(os.readlink(process / "exe")) in LAUNCHERS:
+            yield "starts others by MPI or in steps of Slurm"
+    with contextlib.suppress(OSError):
+        maps = (process / "maps").read_text(errors="replace")
+        if found := _MPI.search(maps):
+            yield f"uses MPI ({found[0].lstrip('/')})"
+    with contextlib.suppress(OSError):
+        for each in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                yield from _of_file(os.readlink(each), connections)
+    with contextlib.suppress(OSError):
+        for line in (process / "status").read_text(errors="replace").splitlines():
+            if line.startswith("TracerPid:") and line.split()[1] != "0":
+                yield f"is traced by process {line.split()[1]}"
+
+
+def _of_file(target: str, connections: Mapping[str, str]) -> Iterator[str]:
+    if target.startswith("/dev/nvidia") or target == "/dev/kfd":
+        yield f"uses a GPU ({target})"
+    elif target.startswith(("/dev/pts/", "/dev/tty")):
+        yield f"has a terminal ({target})"
+    elif target.startswith("socket:[") and target[8:-1] in connections:
+        yield f"is connected to {connections[target[8:-1]]}"
+
+
+def _connections(proc: Path) -> Iterator[tuple[str, str]]:
+    """Yield inode and other end of each TCP connection."""
+    for family in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (proc / "self/net" / family).read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == _ESTABLISHED:
+                    address, _, port = words[2].partition(":")
+                    yield words[9], f"{_address(address)}, port {int(port, 16)}"
+
+
+def _address(text: str) -> str:
+    if len(text) != 8:
+        return "a host by IPv6"
+    return ".".join(str(each) for each in reversed(bytes.fromhex(text)))
+
+
+def _name(process: Path) -> str:
+    with contextlib.suppress(OSError):
+        return (process / "comm").read_text(errors="replace").strip()
+    return "?"
+
+
+__all__ = ["LAUNCHERS", "of_command", "of_processes"]

@@ -1,0 +1,347 @@
+"""The first process of the program's own pid namespace: starts it or brings it back, saves it, and says how it ended.
+
+It holds what criu needs, in a user namespace in which nothing is mapped but its own user: no right that the user has
+not, over no process that is not the user's. The program has none of it.
+
+It is told ``save``, ``leave`` or ``signal N`` in lines, and answers in lines of JSON; `Told` lists them. It ends, and
+with it all that is in the namespace, when the other end is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from makeway_checkpointable import criu, images, linux, obstacles, outputs
+from makeway_checkpointable.criu import Criu
+from makeway_checkpointable.images import ImageError, Place
+
+_FIRST_PID = 1000
+"""Where pids of the program begin: below are those of what saves it and brings it back, here and in the next one."""
+_NO_SUCH, _NOT_RUNNABLE = 127, 126
+_DEFAULT = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}
+
+
+class Order:
+    """What is to run, and where it is kept.
+
+    :param shield: whether the program is to ignore SIGTERM.
+    """
+
+    def __init__(self, command: Sequence[str], place: Place, criu: Criu, *, shield: bool) -> None:
+        self.command = list(command)
+        self.place = place
+        self.criu = criu
+        self.shield = shield
+
+
+def fork(order: Order) -> tuple[int, socket.socket]:
+    """Leave for a user and a pid namespace of one's own, and start the warden in it.
+
+    :returns: its pid, and where to talk to it.
+    :raises OSError: the kernel has no namespaces for this user.
+    """
+    here, there = socket.socketpair()
+    user, group = os.getuid(), os.getgid()
+    linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWPID)
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{user} {user} 1")
+    _write("/proc/self/gid_map", f"{group} {group} 1")
+    pid = os.fork()
+    if pid:
+        there.close()
+        return pid, here
+    here.close()
+    status = 1
+    try:
+        linux.be_called("makeway-warden")
+        Warden(order, there).run()
+        status = 0
+    except BrokenPipeError:
+        pass
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            _say(there, kind="broken", why=f"{type(error).__name__}: {error}")
+    os._exit(status)
+
+
+class Warden:
+    """See the module."""
+
+    def __init__(self, order: Order, channel: socket.socket) -> None:
+        self._order = order
+        self._place = order.place
+        self._channel = channel
+        self._heard = b""
+        self._pid = 0
+        self._status: int | None = None
+        self._since = 0.0
+        self._worked = 0.0
+        """Seconds of work that were saved before."""
+
+    def run(self) -> None:
+        """Serve until the program has ended."""
+        wake = self._watch_children()
+        linux.unshare(linux.CLONE_NEWNS)
+        try:
+            linux.mount_proc()
+        except OSError as error:
+            self.say(kind="refused", why=f"a /proc of its own cannot be mounted: {error.strerror}")
+            return
+        linux.die_with_parent(signal.SIGKILL)
+        if not self._go_on() and not self._begin():
+            return
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._channel, selectors.EVENT_READ)
+            selector.register(wake, selectors.EVENT_READ)
+            while True:
+                self._reap()
+                if self._status is not None:
+                    self.say(kind="ended", status=self._status)
+                    while self._channel.recv(
+                        4096
+                    ):  # without a first process here, the other end could fork no child
+                        pass
+                    return
+                for key, _ in selector.select():
+                    if key.fileobj is wake:
+                        os.read(wake, 4096)
+                    else:
+                        self._hear()
+
+    def say(self, **words: Any) -> None:
+        """Tell the other end something."""
+        _say(self._channel, **words)
+
+    def _watch_children(self) -> int:
+        for number in _DEFAULT:
+            with contextlib.suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_IGN if number == signal.SIGPIPE else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        return read
+
+    def _hear(self) -> None:
+        piece = self._channel.recv(4096)
+        if not piece:
+            os._exit(1)  # the other end is gone, and all of this goes with it
+        *lines, self._heard = (self._heard + piece).split(b"\n")
+        for line in lines:
+            match line.decode().split():
+                case ["save"]:
+                    self._save(leave=False)
+                case ["leave"]:
+                    self._save(leave=True)
+                case ["look"]:
+                    self.say(kind="seen", why=obstacles.of_processes(_others()))
+                case ["signal", number]:
+                    with contextlib.suppress(OSError):
+                        os.kill(self._pid, int(number))
+                case _:
+                    pass
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                pid, status = 0, 0
+            if pid == 0:
+                return
+            if pid == self._pid:
+                self._status = os.waitstatus_to_exitcode(status)
+
+    # ------------------------------------------------------------------------------------------------ begin, go on
+    def _begin(self) -> bool:
+        """Start the program anew."""
+        directory = self._place.directory
+        for name in ("stdout", "stderr"):
+            path = directory / name
+            with contextlib.suppress(OSError):
+                if path.stat().st_size:
+                    path.rename(directory / f"{name}.old")
+        _write("/proc/sys/kernel/ns_last_pid", str(_FIRST_PID - 1))
+        read, write = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            self._be_the_program(write)
+        os.close(write)
+        with open(read, "rb") as file:
+            why = file.read().decode()
+        if why:
+            os.waitpid(pid, 0)
+            number, _, text = why.partition(" ")
+            self.say(
+                kind="unstarted", status=_NO_SUCH if int(number) == errno.ENOENT else _NOT_RUNNABLE, why=text
+            )
+            return False
+        self._pid, self._since = pid, time.monotonic()
+        self.say(kind="began", pid=pid)
+        return True
+
+    def _be_the_program(self, write: int) -> NoReturn:
+        directory = self._place.directory
+        what = self._order.command[0]
+        try:
+            os.setsid()
+            made = os.O_CREAT | os.O_NOFOLLOW
+            for number, (name, flags) in enumerate(
+                (
+                    ("stdin", os.O_RDONLY),
+                    ("stdout", os.O_WRONLY | os.O_APPEND),
+                    ("stderr", os.O_WRONLY | os.O_APPEND),
+                )
+            ):
+                what = str(directory / name)
+                handle = os.open(what, flags | made, 0o600)
+                os.dup2(handle, number, inheritable=True)
+            what = self._order.command[0]
+            for number in _DEFAULT:
+                with contextlib.suppress(OSError, ValueError):
+                    signal.signal(number, signal.SIG_DFL)
+            if self._order.shield:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.closerange(3, write)
+            os.closerange(write + 1, os.sysconf("SC_OPEN_MAX"))
+            os.execvp(what, self._order.command)
+        except OSError as error:
+            os.write(write, f"{error.errno} {what}: {error.strerror}".encode())
+        os._exit(_NO_SUCH)
+
+    def _go_on(self) -> bool:
+        """Bring the program back from where it was saved, if it was and that can be done; else say why not."""
+        image = self._place.newest()
+        if image is None:
+            return False
+        try:
+            known = images.read(image)
+            why = images.misfit(known["where"], images.this_machine())
+            if known["command"] != self._order.command:
+                why = f"it is of another command, {' '.join(known['command']):.200}"
+            why = why or outputs.put_back(known["written"])
+        except ImageError as refused:
+            why = str(refused)
+        except (KeyError, TypeError, ValueError):
+            why = f"damaged: {images.MANIFEST} is not what was written"
+        began = time.monotonic()
+        if why is None:
+            log = self._place.directory / "restore.log"
+            log.unlink(missing_ok=True)
+            status = self._call(criu.restore_words(self._order.criu, image, self._place.directory))
+            why = None if status == 0 else criu.reason(log)
+        if why is not None:
+            os.kill(-1, signal.SIGKILL) if _others() else None
+            self._reap()
+            self.say(kind="lost", why=why, aside=str(self._place.set_aside(image)), image=image.name)
+            return False
+        self._pid, self._since, self._worked = known["pid"], time.monotonic(), known["worked"]
+        self._status = None
+        where = known["where"]["host"]
+        self.say(
+            kind="went on",
+            took=time.monotonic() - began,
+            worked=self._worked,
+            saved=known["saved"],
+            host=where,
+        )
+        return True
+
+    # ------------------------------------------------------------------------------------------------ save
+    def _save(self, *, leave: bool) -> None:
+        """Save the program; it goes on afterwards, unless it is to leave."""
+        why = obstacles.of_processes(_others())
+        if why is not None:
+            self.say(kind="not saved", why=why)
+            return
+        began = time.monotonic()
+        stopped = False
+        try:
+            made = self._place.begin()
+            status = self._call(criu.dump_words(self._order.criu, self._pid, made))
+            if self._status is not None:  # it has ended meanwhile
+                self._place.sweep()
+                return
+            if status != 0:
+                raise ImageError(self._why_full(made) or criu.reason(made / "dump.log"))
+            stopped = True
+            worked = self._worked + began - self._since
+            manifest = {
+                "command": self._order.command,
+                "pid": self._pid,
+                "saved": time.time(),
+                "worked": worked,
+                "where": images.this_machine(),
+                "written": outputs.written(made),
+            }
+            image = self._place.finish(made, manifest)
+        except (ImageError, OSError) as error:
+            text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            with contextlib.suppress(OSError):
+                self._place.sweep()
+            if stopped:
+                os.kill(-1, signal.SIGCONT)
+            self.say(kind="not saved", why=text)
+            return
+        if not leave:
+            os.kill(-1, signal.SIGCONT)
+        took = time.monotonic() - began
+        self.say(kind="left" if leave else "saved", took=took, worked=worked, bytes=images.size_of(image))
+
+    def _why_full(self, made: Path) -> str | None:
+        """Say that the disk is full, if that is what went wrong: criu's words are of pages that it cannot write."""
+        found = os.statvfs(made)
+        if found.f_bavail * found.f_frsize < 1 << 20:
+            return f"{self._place.directory}: {os.strerror(errno.ENOSPC)}"
+        return None
+
+    def _call(self, words: list[str]) -> int:
+        """Run criu; return its exit status."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                linux.keep_capabilities()
+                nowhere = os.open(os.devnull, os.O_RDWR)
+                for number in range(3):
+                    os.dup2(nowhere, number)
+                os.umask(0o077)
+                os.execv(words[0], words)
+            except OSError:
+                pass
+            os._exit(_NO_SUCH)
+        while True:
+            ended, status = os.waitpid(-1, 0)
+            if ended == pid:
+                return os.waitstatus_to_exitcode(status)
+            if ended == self._pid:
+                self._status = os.waitstatus_to_exitcode(status)
+
+
+def _others() -> list[int]:
+    """Return the processes of this namespace but the first."""
+    return [int(each) for each in os.listdir("/proc") if each.isdigit() and each != "1"]
+
+
+def _say(channel: socket.socket, **words: Any) -> None:
+    channel.sendall(json.dumps(words).encode() + b"\n")
+
+
+def _write(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
+__all__ = ["Order", "Warden", "fork"]

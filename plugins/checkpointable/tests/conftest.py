@@ -1,0 +1,139 @@
+"""Programs under ``makeway checkpointable``, really saved by criu, as a plain user also where root runs the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import makeway_checkpointable
+from makeway_checkpointable import criu
+
+NOBODY = 65534
+LIMIT = 60.0
+"""Seconds after which something that has to happen counts as not happening."""
+SYSTEM = "/usr/bin/python3"
+"""One that every user may run; that of the tests may lie in root's home."""
+RUN = """
+import json, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from makeway_checkpointable.wrapper import run
+given = json.loads(sys.argv[2])
+sys.exit(run(given.pop("command"), pathlib.Path(given.pop("directory")), **given))
+"""
+
+
+def plain_user_runs(python: str) -> bool:
+    """Whether a plain user may run a Python that is new enough."""
+    try:
+        probe = "import sys; sys.exit(sys.version_info < (3, 11))"
+        return subprocess.run([python, "-c", probe], user=NOBODY, check=False, cwd="/").returncode == 0
+    except OSError:
+        return False
+
+
+class Place:
+    """A directory of the plain user's, and what runs there."""
+
+    def __init__(self, directory: Path, *, python: str, plain: bool) -> None:
+        self.directory = directory
+        self.python = python
+        self.plain = plain
+        self.images = directory / "images"
+        self.environ = {"PATH": "/usr/local/bin:/usr/bin:/bin", "MAKEWAY_CRIU": criu.find().path}
+        self._started: list[subprocess.Popen[str]] = []
+        shutil.copytree(
+            Path(makeway_checkpointable.__file__).parent, directory / "lib/makeway_checkpointable"
+        )
+
+    def program(self, text: str, name: str = "program.py") -> list[str]:
+        """Write a program; return the command."""
+        path = self.directory / name
+        path.write_text(text)
+        return [self.python, "-I", str(path)]
+
+    def start(self, *command: str, **given: Any) -> subprocess.Popen[str]:
+        """Run a command so that it can be saved."""
+        words = json.dumps({"command": command, "directory": str(self.images), **given})
+        plain = {"user": NOBODY, "group": NOBODY, "extra_groups": [NOBODY, 100]} if self.plain else {}
+        with open(self.directory / "said", "a") as said:
+            started: subprocess.Popen[str] = subprocess.Popen(
+                [self.python, "-I", "-c", RUN, str(self.directory / "lib"), words],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                text=True,
+                cwd=self.directory,
+                env=self.environ,
+                **plain,  # type: ignore[call-overload]
+            )
+        self._started.append(started)
+        return started
+
+    def until(self, what: str, holds: Callable[[], Any]) -> None:
+        """Wait until something holds."""
+        end = time.monotonic() + LIMIT
+        while not holds():
+            assert time.monotonic() < end, f"{what} did not happen; said: {self.said()}"
+            time.sleep(0.02)
+
+    def printed(self) -> list[str]:
+        """Return the lines that the program has printed."""
+        path = self.images / "stdout"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def said(self) -> str:
+        """Return what was said of it."""
+        return (self.directory / "said").read_text()
+
+    def leaves(self, started: subprocess.Popen[str]) -> int:
+        """Send SIGTERM; return the exit status."""
+        started.send_signal(signal.SIGTERM)
+        return started.wait(LIMIT)
+
+    def image(self) -> Path:
+        """Return the only image."""
+        (found,) = self.images.glob("image.*")
+        return found
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        for each in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                each.kill()
+            each.wait(LIMIT)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """Return a place where criu works for a plain user; without one, skip."""
+    try:
+        criu.find()
+    except criu.CriuError as error:
+        pytest.skip(str(error))
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="makeway-saved-", ignore_cleanup_errors=True) as name:
+        directory = Path(name)
+        plain = os.geteuid() == 0 and plain_user_runs(SYSTEM)
+        if plain:
+            os.chown(directory, NOBODY, NOBODY)
+        found = Place(directory, python=SYSTEM if plain else sys.executable, plain=plain)
+        try:
+            if (
+                subprocess.run(["unshare", "--user", "true"], check=False, capture_output=True).returncode
+                != 0
+            ):
+                pytest.skip("user namespaces are not allowed here")
+            yield found
+        finally:
+            found.end()
