@@ -16,7 +16,7 @@ from makeway.settings import structure
 from makeway_app.replay import Run, replay
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.readers.sbatch_args import parse_sbatch
-from makeway_slurm.topology.switches import tree_of
+from makeway_slurm.topology.switches import trees_of
 
 NAME = "topology/tree"
 LEAVES = (
@@ -212,5 +212,5 @@ def test_a_wrong_number_of_switches() -> None:
 def test_wrong_switches(tables: Any, said: str) -> None:
     """Each mistake is named."""
     with pytest.raises(ConfigError) as caught:
-        tree_of(build_cluster(site("select/linear", tables=tables)))
+        trees_of(build_cluster(site("select/linear", tables=tables)))
     assert said in str(caught.value)

@@ -20,7 +20,7 @@ from makeway.readers.api import Imported
 from makeway.settings import unstructure
 from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
-from makeway_slurm.readers import names, releases, site, topology
+from makeway_slurm.readers import gres_conf, names, releases, resources, site, topologies, topology
 from makeway_slurm.readers.accounting import NO_ACCOUNTING, Accounting
 from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.draft import Draft, left_out
@@ -29,6 +29,7 @@ from makeway_slurm.readers.nodes import read_nodes
 from makeway_slurm.readers.partitions import read_partitions
 from makeway_slurm.readers.policy import read_cluster, read_policy
 from makeway_slurm.readers.scheduler import read_scheduler
+from makeway_slurm.readers.topologies import Topology
 
 Entry = Setting | Record
 
@@ -106,7 +107,9 @@ class SlurmConfReader:
         :raises ConfigError: with all problems, each with file and line.
         """
         conf = read_conf(path)
-        beside = topology.read_beside(path) if topology.wants_file(conf) else ()
+        yaml = path.with_name(topologies.FILE)
+        found = topologies.read_topologies(yaml) if yaml.is_file() and self._reads_yaml() else ()
+        beside = topology.read_beside(path) if topology.wants_file(conf) and not found else ()
         return config_from_entries(
             [*conf.entries, *beside],
             (),
@@ -115,7 +118,13 @@ class SlurmConfReader:
             qos=self.qos,
             places=self.places,
             has_tree=self.has_tree,
+            several=found,
+            path=path,
         )
+
+    def _reads_yaml(self) -> bool:
+        """Whether the release reads topology.yaml and resources.yaml."""
+        return self.release is None or rules.version(self.release) >= rules.version(topologies.SINCE)
 
 
 def _is_includes(head: str) -> bool:
@@ -135,6 +144,8 @@ def config_from_entries(
     licenses: Mapping[str, int] | None = None,
     places: Mapping[str, str] = NOTHING,
     has_tree: bool = False,
+    several: tuple[Topology, ...] = (),
+    path: Path | None = None,
 ) -> Imported:
     """Translate what the grammar read, together with what is described elsewhere.
 
@@ -144,13 +155,18 @@ def config_from_entries(
     :param licenses: licences beside those of the entries. None: none.
     :param places: path in the config -> where `qos` are described.
     :param has_tree: whether accounts and users are described elsewhere.
+    :param several: topologies of a topology.yaml.
+    :param path: the file, whose neighbours are looked into; None: it has none.
     :raises ConfigError: with all problems, each with file and line.
     """
     _check_release(release, source)
-    draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release, places=dict(places))
+    conf = SlurmConf(source=source, entries=tuple(entries))
+    draft = Draft(conf, release, places=dict(places), topologies=several)
     matters = tuple(site.sentences(draft, has_tree=has_tree, has_qos=bool(qos)))
     config = _build(draft, nodes, qos, licenses or {})
     _check_keys(draft)
+    if path is not None:
+        _look_beside(draft, path)
     _warn_of_duplicates(draft)
     _check_config(draft, config, source)
     if draft.problems:
@@ -227,6 +243,20 @@ def _missing_qos(
             f"each stands in the config without any rule ({_ASK})"
         )
     return [QosTable(name=name) for name in missing]
+
+
+def _look_beside(draft: Draft, path: Path) -> None:
+    """Name what files beside a slurm.conf say and makeway does not model."""
+    gres_conf.read_gres_conf(path, draft)
+    for file, since in ((topologies.FILE, topologies.SINCE), (resources.FILE, resources.SINCE)):
+        beside = path.with_name(file)
+        if not beside.is_file():
+            continue
+        if not draft.since(since):
+            draft.warnings.append(f"{file}: Slurm {draft.release} does not read it (since {since})")
+        elif file == resources.FILE:
+            for resource in resources.read_resources(beside):
+                draft.leave_out(f"{file} {resource.value}", resource)
 
 
 # -------------------------------------------------------------------------------------- checking

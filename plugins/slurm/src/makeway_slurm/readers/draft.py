@@ -12,6 +12,7 @@ from makeway.errors import Problem, nearest
 from makeway.foreign import LeftOut
 from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.defaults import is_default, is_switched_off
+from makeway_slurm.readers.topologies import Topology
 from makeway_slurm.readers.values import OptionValues
 from makeway_slurm.rules import version
 
@@ -42,6 +43,8 @@ class Draft:
     """They cannot."""
     refused: list[str] = attrs.field(factory=list)
     """What the release does not start with, though a replay can do with it."""
+    topologies: tuple[Topology, ...] = ()
+    """Those of a topology.yaml beside the file; empty: there is none."""
     told: set[str] = attrs.field(factory=set)
     """Parameters, in lower case, that a sentence of its own is about."""
     parameters: dict[str, Setting] = attrs.field(init=False)

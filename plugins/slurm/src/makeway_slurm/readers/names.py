@@ -83,12 +83,12 @@ PARTITION_MODELLED = frozenset(
     Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
     MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe
     OverTimeLimit PartitionName PreemptMode Priority PriorityJobFactor PriorityTier QOS
-    SelectTypeParameters Shared State TRESBillingWeights""".split()
+    SelectTypeParameters Shared State Topology TRESBillingWeights""".split()
 )
 PARTITION_RELEVANT = frozenset(
     """AllowAssocs AllocNodes Alternate DefCpuPerGPU DefMemPerGPU DisableRootJobs
     ExclusiveTopo JobDefaults MaxCPUsPerSocket
-    PowerDownOnIdle ReqResv ResumeTimeout RootOnly SuspendTime SuspendTimeout Topology""".split()
+    PowerDownOnIdle ReqResv ResumeTimeout RootOnly SuspendTime SuspendTimeout""".split()
 )
 PARTITION_PLUMBING = frozenset("CpuBind Hidden".split())
 

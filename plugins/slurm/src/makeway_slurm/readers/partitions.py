@@ -21,6 +21,7 @@ from makeway_slurm.readers.conf_parts import Record, Setting, shown
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.nodes import Nodes
 from makeway_slurm.readers.releases import NEWER_SELECT_WORDS
+from makeway_slurm.readers.topologies import FILE as TOPOLOGIES
 from makeway_slurm.readers.values import (
     Report,
     megabytes,
@@ -218,7 +219,22 @@ class _Line:
             listed = self.record.get(key)
             if listed is not None and listed.value.lower() not in ("", "all"):
                 found[key] = listed.value
+        own = self._topology()
+        if own is not None:
+            found["topology"] = own
         return found
+
+    def _topology(self) -> str | None:
+        """Return the topology that it names and that is not the default; None: it names none."""
+        setting = self.record.get("Topology")
+        known = self.draft.topologies
+        if setting is None or any(each.default and each.name == setting.value for each in known):
+            return None
+        if not known:
+            text = f"there is no {TOPOLOGIES} beside the file, which would say what {setting.value} is"
+            self.draft.warn(setting, text)
+            return None
+        return setting.value
 
 
 def read_memory(draft: Draft, get: Callable[[str], Setting | None], prefix: str) -> Mapping[str, Any]:

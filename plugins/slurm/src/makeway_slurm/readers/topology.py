@@ -1,18 +1,23 @@
-"""Turn what a slurm.conf and the topology.conf beside it say about switches into ``topology/tree``.
+"""Turn what a slurm.conf and the files beside it say about switches into ``topology/tree``.
+
+A topology.yaml counts before TopologyPlugin and topology.conf; partitions may go by topologies of their own there.
 
 Section numbers are those of slurm-priority-and-limits.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from makeway.errors import nearest
 from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import read_conf
 from makeway_slurm.readers.scheduler import scheduler_options
+from makeway_slurm.readers.topologies import FILE as YAML
+from makeway_slurm.readers.topologies import Topology
 
 NAME = "topology/tree"
 FILE = "topology.conf"
@@ -39,12 +44,16 @@ def read_beside(path: Path) -> Sequence[Setting | Record]:
 
 def in_force(draft: Draft) -> bool:
     """Whether switches decide where jobs run."""
+    if draft.topologies:
+        return any(each.switches for each in _in_use(draft))
     setting = draft.get("TopologyPlugin")
     return setting is not None and setting.value.lower() == NAME and bool(draft.conf.records("SwitchName"))
 
 
 def read_topology(draft: Draft) -> list[dict[str, str]]:
     """Return the tables of ``cluster.attributes.topology``, and say what is not modelled."""
+    if draft.topologies:
+        return list(_of_yaml(draft))
     setting = draft.get("TopologyPlugin")
     records = draft.conf.records("SwitchName")
     if setting is None:
@@ -66,6 +75,31 @@ def read_topology(draft: Draft) -> list[dict[str, str]]:
         }
         for record in records
     ]
+
+
+def _in_use(draft: Draft) -> list[Topology]:
+    """Return the topologies of topology.yaml that some partition goes by."""
+    named = {setting.value for setting in _named(draft)}
+    return [each for each in draft.topologies if each.default or each.name in named]
+
+
+def _named(draft: Draft) -> list[Setting]:
+    found = (record.get("Topology") for record in draft.conf.records("PartitionName"))
+    return [setting for setting in found if setting is not None]
+
+
+def _of_yaml(draft: Draft) -> Iterator[dict[str, str]]:
+    """Yield the switches of the trees in use, those that are not the default's with the name of their topology."""
+    known = [each.name for each in draft.topologies]
+    for setting in _named(draft):
+        if setting.value not in known:
+            hint = nearest(setting.value, known)
+            draft.problems.append(setting.problem(f"{YAML} has no topology {setting.value!r}{hint}"))
+    for each in _in_use(draft):
+        if each.kind not in ("tree", "flat"):
+            draft.leave_out(f"{YAML} {each.kind}", each.at)
+        whose = {} if each.default else {"Topology": each.name}
+        yield from ({**switch, **whose} for switch in each.switches)
 
 
 def read_settings(draft: Draft) -> dict[str, Any]:

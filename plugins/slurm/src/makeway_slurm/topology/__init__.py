@@ -16,7 +16,7 @@ from makeway.errors import ConfigError, Finding
 from makeway.hookspecs import hookimpl
 from makeway.model import Cluster, ClusterView, Job, NodeSets
 from makeway_slurm.topology.sets import TopologyBook
-from makeway_slurm.topology.switches import tree_of
+from makeway_slurm.topology.switches import trees_of
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +40,7 @@ def makeway_check(config: Config, cluster: Cluster) -> list[Finding]:
     """Say what is wrong with the switches."""
     del config
     try:
-        tree_of(cluster)
+        trees_of(cluster)
     except ConfigError as error:
         return list(map(Finding.of, error.problems))
     return []

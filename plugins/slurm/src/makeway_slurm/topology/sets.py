@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Exclusive, Job, NodeSets, Seconds
-from makeway_slurm.topology.switches import Switch, tree_of
+from makeway_slurm.topology.switches import Switch, trees_of
 
 SWITCHES = "switches"
 """Attribute of a job: how many leaf switches it wants at most."""
+OF_PARTITION = "topology"
+"""Attribute of a partition: the name of its tree; not there: that of the cluster."""
 WAIT = "switches_wait"
 """Attribute of a job: for how many seconds it waits for that; not there: for the longest time allowed."""
 
@@ -19,8 +23,7 @@ class TopologyBook:
     """The switches of one run. See `makeway.model.Book`."""
 
     def __init__(self, view: ClusterView) -> None:
-        self._tree = tree_of(view.cluster)
-        self._leaves = tuple(switch for switch in self._tree if not switch.level)
+        self._trees = {name: _Tree(switches) for name, switches in trees_of(view.cluster).items()}
 
     def started(self, job: Job, view: ClusterView) -> None:
         """The view knows."""
@@ -32,28 +35,40 @@ class TopologyBook:
         self, job: Job, nodes: NodeBits, view: ClusterView, *, most_wait: Seconds, optional: bool
     ) -> NodeSets | None:
         """Return the sets of nodes to try; None: switches do not matter."""
+        tree = self._trees.get(job.partition.attributes.get(OF_PARTITION, ""))
         wanted = int(job.spec.attributes.get(SWITCHES, 0))
-        if not self._tree or (optional and not wanted):
+        if tree is None or (optional and not wanted):
             return None
         until = _until(job, most_wait) if wanted else None
         waiting = until is not None and view.now < until
         room = _with_room(job, nodes, view)
-        found = [each.nodes & nodes for each in self._by_fit(job, room, wanted if waiting else 0)]
-        found += self._across(job, room, nodes, wanted if waiting else 0)
+        found = [each.nodes & nodes for each in tree.by_fit(job, room, wanted if waiting else 0)]
+        found += tree.across(job, room, nodes, wanted if waiting else 0)
         if not waiting:
             found.append(nodes)
         else:  # where it will be later
-            found += self._some_day(job, nodes, wanted)
+            found += tree.some_day(job, nodes, wanted)
         return NodeSets(sets=tuple(dict.fromkeys(found)), ask_again_at=until if waiting else None)
 
-    def _by_fit(self, job: Job, room: NodeBits, most: int) -> Iterator[Switch]:
+
+@attrs.frozen
+class _Tree:
+    """The switches of one tree."""
+
+    switches: tuple[Switch, ...]
+
+    _leaves: tuple[Switch, ...] = attrs.field(
+        init=False, default=attrs.Factory(lambda tree: tuple(s for s in tree.switches if not s.level), True)
+    )
+
+    def by_fit(self, job: Job, room: NodeBits, most: int) -> Iterator[Switch]:
         """Yield the switches with enough nodes, the lowest first, of one level the tightest.
 
         :param most: how many leaf switches there may be below it; 0: any number.
         """
         enough = [
             (each.level, (each.nodes & room).bit_count(), at, each)
-            for at, each in enumerate(self._tree)
+            for at, each in enumerate(self.switches)
             if (each.nodes & room).bit_count() >= job.size and not job.required & ~each.nodes
         ]
         for _, _, _, each in sorted(enough, key=lambda entry: entry[:3]):
@@ -63,7 +78,7 @@ class TopologyBook:
     def _leaves_below(self, switch: Switch) -> int:
         return sum(1 for leaf in self._leaves if not leaf.nodes & ~switch.nodes)
 
-    def _across(self, job: Job, room: NodeBits, nodes: NodeBits, most: int) -> list[NodeBits]:
+    def across(self, job: Job, room: NodeBits, nodes: NodeBits, most: int) -> list[NodeBits]:
         """Return the nodes of the fewest leaf switches that have enough together; none: there are not enough."""
         fullest = sorted(
             self._leaves,
@@ -78,11 +93,11 @@ class TopologyBook:
                 return [together]
         return []
 
-    def _some_day(self, job: Job, nodes: NodeBits, most: int) -> list[NodeBits]:
+    def some_day(self, job: Job, nodes: NodeBits, most: int) -> list[NodeBits]:
         """Return where there might be room below so many leaf switches once others have ended."""
         return [
             each.nodes & nodes
-            for each in self._tree
+            for each in self.switches
             if self._leaves_below(each) <= most and (each.nodes & nodes).bit_count() >= job.size
         ]
 

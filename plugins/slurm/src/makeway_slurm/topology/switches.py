@@ -16,7 +16,9 @@ from makeway.model import Cluster
 ATTRIBUTE = "topology"
 """Key of ``[cluster.attributes]`` that holds the tables."""
 _WHERE = f"cluster.attributes.{ATTRIBUTE}"
-_KEYS = ("SwitchName", "Nodes", "Switches", "LinkSpeed")
+TOPOLOGY = "Topology"
+"""Key of a switch that names its tree; without it the tree is that of all partitions that name none."""
+_KEYS = ("SwitchName", "Nodes", "Switches", "LinkSpeed", TOPOLOGY)
 
 
 @attrs.frozen(kw_only=True)
@@ -29,8 +31,8 @@ class Switch:
     """0: a leaf."""
 
 
-def tree_of(cluster: Cluster) -> tuple[Switch, ...]:
-    """Return the switches of a cluster, leaves first, each level in the order of the tables.
+def trees_of(cluster: Cluster) -> Mapping[str, tuple[Switch, ...]]:
+    """Return the switches of each tree of a cluster, leaves first, each level in the order of the tables.
 
     :raises ConfigError: with all that is wrong with the tables.
     """
@@ -38,8 +40,9 @@ def tree_of(cluster: Cluster) -> tuple[Switch, ...]:
     if not isinstance(tables, list | tuple):
         raise ConfigError("configuration", [Problem(_WHERE, "expected a list of tables")])
     problems: list[Problem] = []
-    named: dict[str, Mapping[str, Any]] = {}
+    trees: dict[str, dict[str, Mapping[str, Any]]] = {}
     for at, table in enumerate(tables):
+        named = trees.setdefault(str(table.get(TOPOLOGY, "")) if isinstance(table, Mapping) else "", {})
         wrong = _wrong(table, named)
         if wrong:
             problems.append(Problem(f"{_WHERE}[{at}]", wrong))
@@ -48,12 +51,20 @@ def tree_of(cluster: Cluster) -> tuple[Switch, ...]:
     if problems:
         raise ConfigError("configuration", problems)
     index = {node.name: node.index for node in cluster.nodes}
+    found = {name: _tree(named, index, problems) for name, named in trees.items()}
+    if problems:
+        raise ConfigError("configuration", problems)
+    return found
+
+
+def _tree(
+    named: Mapping[str, Mapping[str, Any]], index: Mapping[str, int], problems: list[Problem]
+) -> tuple[Switch, ...]:
+    """Return the switches of one tree."""
     found: dict[str, Switch] = {}
     for name in named:
         _add(name, named, index, found, (), problems)
-    if problems:
-        raise ConfigError("configuration", problems)
-    return tuple(sorted((found[name] for name in named), key=lambda switch: switch.level))
+    return tuple(sorted((found[name] for name in named if name in found), key=lambda switch: switch.level))
 
 
 def _wrong(table: Any, named: Mapping[str, Any]) -> str:
@@ -101,4 +112,4 @@ def _add(
     return made
 
 
-__all__ = ["ATTRIBUTE", "Switch", "tree_of"]
+__all__ = ["ATTRIBUTE", "TOPOLOGY", "Switch", "trees_of"]
