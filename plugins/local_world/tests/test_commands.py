@@ -309,6 +309,24 @@ def test_doctor_says_what_the_machine_can_do(site: Site) -> None:
     assert {"machine", "people", "processes", "cgroups", "GPUs", "state"} <= set(shown)
 
 
+def test_doctor_says_which_criu_it_found_or_what_to_install(site: Site) -> None:
+    found = site.directory / "criu"
+    site.environ["MAKEWAY_CRIU"] = str(found)
+    shown = {each["about"]: each for each in json.loads(site.ok("doctor", "--json"))}
+    assert shown["checkpoints"]["level"] == "note"
+    assert shown["checkpoints"]["text"] == f"criu: {found} is no program"
+    assert shown["checkpoints"]["help"].startswith("install criu 4.0 or newer")
+    found.write_text("#!/bin/sh\necho Version: 4.1\n")
+    found.chmod(0o755)
+    shown = {each["about"]: each for each in json.loads(site.ok("doctor", "--json"))}
+    assert shown["checkpoints"] == {
+        "level": "ok",
+        "about": "checkpoints",
+        "text": f"criu 4.1 ({found})",
+        "help": "",
+    }
+
+
 def test_a_limit_is_changed_while_the_job_runs_and_after_a_crash(site: Site) -> None:
     """The job ends by its new limit, which the next daemon knows."""
     daemon = site.up()

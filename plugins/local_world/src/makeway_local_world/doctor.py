@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from makeway_checkpointable import criu
 from makeway_local_world import default
 from makeway_local_world.places import check_file_system
 from makeway_local_world.processes.machine import Cgroups
@@ -54,6 +55,7 @@ def examine(daemon: Mapping[str, Any] | None) -> list[Finding]:
         *_cgroups(daemon, shared=shared),
         *_python(shared=shared),
         *_gpus(),
+        *_criu(),
         *_logins(root=root),
         *_state(daemon),
         *_others(daemon),
@@ -165,6 +167,17 @@ def _gpus() -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "GPUs", "none")
+
+
+def _criu() -> Iterator[Finding]:
+    """Say whether jobs can be saved with all their memory."""
+    try:
+        found = criu.find()
+    except criu.CriuError as error:
+        text, _, help_ = str(error).rpartition("; ")
+        yield Finding("note", "checkpoints", text, help_)
+    else:
+        yield Finding("ok", "checkpoints", f"criu {found.version} ({found.path})")
 
 
 def _logins(*, root: bool) -> Iterator[Finding]:
