@@ -44,7 +44,8 @@ def _retired() -> Iterator[str]:
     yield "| parameter | gone since | what became of it |"
     yield "|---|---|---|"
     for each in sorted(RETIRED.values(), key=lambda each: each.name.lower()):
-        yield f"| `{each.name}` | {each.gone or f'{MEASURED} or before'} | {each.instead} |"
+        became = each.instead or ("slurmctld ignores it, and calls it defunct" if each.defunct else "")
+        yield f"| `{each.name}` | {each.gone or f'{MEASURED} or before'} | {became} |"
 
 
 def parts(page: str) -> Mapping[str, str]:
@@ -64,7 +65,7 @@ def parts(page: str) -> Mapping[str, str]:
             *(line for line in list(_absent(names.NODE_PLUMBING, "parameter"))[2:]),
         ),
         "retired": _retired(),
-        "others": _absent((names.FRONTEND_KEYS | names.SWITCH_KEYS), "parameter"),
+        "others": _absent((names.FRONTEND_KEYS | names.POWER_KEYS | names.SWITCH_KEYS), "parameter"),
     }
     return {mark: "".join(f"{line}\n" for line in lines) for mark, lines in tables.items()}
 

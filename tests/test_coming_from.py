@@ -101,7 +101,7 @@ def test_every_parameter_of_other_lines_has_a_row() -> None:
     """Nodes, node sets, nodes that are down, topology and front ends."""
     listed = {name for name, _, _ in rows(LINES)}
     known = names.NODE_MODELLED | names.NODE_RELEVANT | names.NODE_PLUMBING | names.NODESET_KEYS
-    assert listed == known | names.DOWN_KEYS | names.FRONTEND_KEYS | names.SWITCH_KEYS
+    assert listed == known | names.DOWN_KEYS | names.FRONTEND_KEYS | names.POWER_KEYS | names.SWITCH_KEYS
     read = {name: verdict for name, verdict, _ in rows(LINES) if name in names.NODE_MODELLED - {"State"}}
     assert "absent" not in read.values()
     others = {names.RECORDS[kind] for kind in slurm_conf._OTHER_RECORDS}

@@ -926,3 +926,61 @@ def test_default_lines_are_merged() -> None:
     a, b = imported("", rest=rest).config.partition
     assert (a.priority_tier, a.grace_time) == (1, 0.0)
     assert (b.priority_tier, b.grace_time) == (6, 7.0)
+
+
+_SITE = (
+    "ClusterName=x\nSelectType=select/cons_tres\nNodeName=n1 CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n"
+)
+
+
+def _of(line: str, release: str) -> Imported:
+    return config_from_entries(parse_conf(f"{_SITE}{line}\n").entries, release=release)
+
+
+@pytest.mark.parametrize(
+    ("line", "last", "first"),
+    [
+        ("HealthCheckTimeout=5", "24.11", "25.05"),
+        ("CliFilterParameters=cli_filter_lua_path=/x", "25.05", "25.11"),
+        ("MetricsAuthUsers=ann", "25.11", "26.05"),
+        ("DataParserParameters=x", "24.05", "24.11"),
+        ("PowerAction=a Location=slurmd Program=/bin/true", "25.11", "26.05"),
+        ("NodeName=n2 CPUs=4 RestrictedCoresPerGPU=2", "23.11", "24.05"),
+        ("PartitionName=q Nodes=ALL ExclusiveTopo=NO", "23.11", "24.05"),
+        ("NodeName=n2 CPUs=4 SuspendTime=60", "25.11", "26.05"),
+    ],
+)
+def test_parameters_by_release(line: str, last: str, first: str) -> None:
+    """As slurmctld 22.05.8, 24.11.5 and 26.05.5 have it, and the release notes between."""
+    before = _of(line, last)
+    assert any(
+        f"Slurm {last} does not know it yet (since {first}) and does not start" in each
+        for each in before.refused
+    )
+    assert _of(line, first).refused == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "last", "first"),
+    [
+        ("FrontendName=f", "24.11", "25.05"),
+        ("SelectType=select/cons_res", "23.02", "23.11"),
+    ],
+)
+def test_what_later_releases_refuse(line: str, last: str, first: str) -> None:
+    """24.11.5 finds no such plugin; 26.05.5 knows no such line."""
+    assert _of(line, last).refused == ()
+    (told,) = _of(line, first).refused
+    assert f"gone since Slurm {first}, which does not start with it" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "last", "first"),
+    [("GetEnvTimeout=2", "24.11", "25.05"), ("PowerPlugin=power/none", "23.11", "24.11")],
+)
+def test_what_later_releases_call_defunct(line: str, last: str, first: str) -> None:
+    """They start all the same (24.11.5, 26.05.5), so it is a warning."""
+    assert _of(line, last).warnings == ()
+    found = _of(line, first)
+    assert found.refused == ()
+    assert f"gone since Slurm {first}; slurmctld calls it defunct and ignores it" in found.warnings[0]

@@ -272,6 +272,7 @@ _RECORD_KEYS = {
 }
 _OTHER_RECORDS = {
     "frontendname": names.FRONTEND_KEYS,
+    "poweraction": names.POWER_KEYS,
     "switchname": names.SWITCH_KEYS,
     "blockname": names.SWITCH_KEYS,
 }
@@ -286,9 +287,21 @@ def _check_keys(draft: Draft) -> None:
         elif entry.kind in _OTHER_RECORDS:
             if entry.kind != "switchname" or not topology.in_force(draft):
                 draft.leave_out(names.RECORDS[entry.kind], entry)
+            _check_kind(draft, entry)
             _check_record(draft, entry, (_OTHER_RECORDS[entry.kind], frozenset(), frozenset()))
         else:
             _check_record(draft, entry, _RECORD_KEYS[entry.kind])
+
+
+def _check_kind(draft: Draft, record: Record) -> None:
+    """Say where the release does not know a kind of line yet, or no longer."""
+    gone = releases.GONE_RECORDS.get(record.kind)
+    since = releases.NEWER.get(record.kind, {}).get(record.kind)
+    if gone is not None and draft.since(gone):
+        draft.refuse(record, f"gone since Slurm {gone}, which does not start with it; left out here")
+    elif since is not None and not draft.since(since):
+        text = f"Slurm {draft.release} does not know it yet (since {since}) and does not start with it"
+        draft.refuse(record, text)
 
 
 Groups = tuple[frozenset[str], frozenset[str], frozenset[str]]
@@ -305,8 +318,10 @@ def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> N
     modelled, relevant, plumbing = (names.by_lower(group) for group in groups)
     key = setting.canonical
     kind = prefix.strip().lower()
-    if not draft.since("23.02") and key in releases.NEWER.get(kind, frozenset()):
-        draft.refuse(setting, f"Slurm {draft.release} does not know it yet and does not start with it")
+    since = releases.NEWER.get(kind, {}).get(key)
+    if since is not None and not draft.since(since):
+        text = f"Slurm {draft.release} does not know it yet (since {since}) and does not start with it"
+        draft.refuse(setting, text)
     if key in modelled:
         return
     if not prefix and key in releases.RETIRED:
@@ -326,6 +341,8 @@ def _take_leave(draft: Draft, setting: Setting, retired: releases.Retired) -> No
     """Drop a parameter that Slurm no longer has, and say so unless the file's release still had it."""
     if not retired.is_gone(draft.release):
         draft.leave_out(retired.name, setting, relevant=False)
+    elif retired.defunct:
+        draft.warn(setting, f"{retired.sentence}; slurmctld calls it defunct and ignores it")
     elif retired.refused(setting.value):
         draft.refuse(setting, f"{retired.sentence}; left out here")
     else:

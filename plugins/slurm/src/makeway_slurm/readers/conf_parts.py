@@ -7,7 +7,16 @@ import attrs
 from makeway.errors import Problem
 
 RECORD_KINDS = frozenset(
-    ("blockname", "downnodes", "frontendname", "nodename", "nodeset", "partitionname", "switchname")
+    (
+        "blockname",
+        "downnodes",
+        "frontendname",
+        "nodename",
+        "nodeset",
+        "partitionname",
+        "poweraction",
+        "switchname",
+    )
 )
 """Keys that begin a record: all that follows on their line belongs to them."""
 REPEATABLE = frozenset(("epilog", "epilogslurmctld", "prolog", "prologslurmctld", "slurmctldhost"))

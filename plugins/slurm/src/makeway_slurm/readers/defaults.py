@@ -14,7 +14,7 @@ Get = Callable[[str], Setting | None]
 
 _DEFAULTS = """
     AccountingStorageEnforce=none AllowAccounts=ALL AllowGroups=ALL AllowQos=ALL AllocNodes=ALL
-    AllowSpecResourcesUsage=NO BatchStartTimeout=10 CompleteWait=0 CoreSpecCount=0 CoreSpecPlugin=core_spec/none
+    AllowSpecResourcesUsage=NO BatchStartTimeout=10 CompleteWait=0 CoreSpecCount=0
     DisableRootJobs=NO EnforcePartLimits=NO FairShareDampeningFactor=1 HealthCheckInterval=0 InactiveLimit=0
     MaxArraySize=1001 MaxJobCount=10000 MaxTasksPerNode=512 PowerDownOnIdle=NO PriorityFavorSmall=NO
     PrioritySiteFactorPlugin=site_factor/none PriorityUsageResetPeriod=NONE

@@ -24,11 +24,11 @@ MODELLED = frozenset(
 """Parameters that the reader turns into configuration."""
 
 RELEVANT = frozenset(
-    """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
+    """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterParameters CliFilterPlugins
     DefCpuPerGPU DefMemPerGPU DisableRootJobs
     FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
     MaxJobCount MaxNodeCount MaxTasksPerNode
-    NodeFeaturesPlugins PowerParameters PowerPlugin PriorityParameters
+    LicenseParameters NodeFeaturesPlugins PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin RebootProgram RequeueExit
     RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout
     SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime
@@ -39,28 +39,30 @@ RELEVANT = frozenset(
 PLUMBING = frozenset(
     """AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost
     AccountingStorageParameters AccountingStoragePass AccountingStoragePort
-    AccountingStorageTRES AccountingStorageType AccountingStorageUser AccountingStoreFlags
+    AccountingStorageTRES AccountingStorageType AccountingStoreFlags
     AcctGatherEnergyType AcctGatherFilesystemType
     AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
     AuthAltParameters AuthAltTypes AuthType BackupAddr BackupController BcastExclude
     BcastParameters CertgenParameters CertgenType CertmgrParameters CertmgrType
     CommunicationParameters ControlAddr ControlMachine CpuFreqDef CpuFreqGovernors
     CredType CryptoType DataParserParameters DebugFlags EioTimeout Epilog EpilogMsgTime
-    EpilogSlurmctld EpilogTimeout ExtSensorsFreq ExtSensorsType FirstJobId GetEnvTimeout
-    GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HttpParserType
-    InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
+    EpilogSlurmctld EpilogTimeout FirstJobId
+    GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HealthCheckTimeout
+    HttpParserType InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
     JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
-    JobCompType JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate
+    JobCompType JobCompUser JobContainerType
     JobFileAppend KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain
-    MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsType MpiDefault MpiParams
+    MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsAuthUsers MetricsParameters MetricsType MpiDefault MpiParams
     NamespacePlugin NamespaceType PlugStackConfig PluginDir PrEpParameters PrEpPlugins PrivateData
     ProctrackType Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PrologTimeout
     PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags
     ResvEpilog ResvProlog ReturnToService RoutePlugin SbcastParameters
     SchedulerAuth ScronParameters SlurmSchedLogFile
-    SlurmSchedLogLevel SlurmUser SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldLogFile
+    SlurmSchedLogLevel SlurmUser SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldHttpAuthParameters
+    SlurmctldLogFile
     SlurmctldPidFile SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg
-    SlurmctldPrimaryOnProg SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile
+    SlurmctldPrimaryOnProg SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdHttpAuthParameters
+    SlurmdLogFile
     SlurmdParameters SlurmdPidFile SlurmdPlugstack SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug
     SlurmdTimeout SlurmdUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation SwitchParameters
     SwitchType TCPTimeout TaskEpilog TaskPluginParam TaskProlog TLSParameters TLSType TmpFS
@@ -74,7 +76,8 @@ NODE_MODELLED = frozenset(
     Sockets SocketsPerBoard State ThreadsPerCore Weight""".split()
 )
 NODE_RELEVANT = frozenset(
-    "CoreSpecCount CpuSpecList Parameters ResumeTimeout SuspendTime SuspendTimeout Topology".split()
+    """CoreSpecCount CpuSpecList Parameters RestrictedCoresPerGPU ResumeTimeout SuspendTime SuspendTimeout
+    Topology""".split()
 )
 NODE_PLUMBING = frozenset("""BcastAddr CertToken CpuBind NodeAddr NodeHostname Port Reason TmpDisk""".split())
 
@@ -98,6 +101,7 @@ FRONTEND_KEYS = frozenset(
     """AllowGroups AllowUsers DenyGroups DenyUsers FrontendAddr FrontendName Port Reason
     State""".split()
 )
+POWER_KEYS = frozenset(("Location", "PowerAction", "Program"))
 SWITCH_KEYS = frozenset("BlockName BlockSizes LinkSpeed Nodes SwitchName Switches".split())
 
 RECORDS = {
@@ -109,6 +113,7 @@ RECORDS = {
         "NodeName",
         "NodeSet",
         "PartitionName",
+        "PowerAction",
         "SwitchName",
     )
 }

@@ -25,6 +25,7 @@ from makeway_slurm.readers.partitions import (
     select_parser,
     select_words,
 )
+from makeway_slurm.readers.releases import GONE_SELECTORS
 from makeway_slurm.readers.scheduler import scheduler_options
 from makeway_slurm.readers.values import (
     OptionValues,
@@ -104,6 +105,10 @@ def _select(draft: Draft) -> str:
         draft.places.setdefault("policy.select_parameters", setting.where)
     if "policy.select" in draft.bad:
         draft.bad.add("policy.select_parameters")
+    gone = GONE_SELECTORS.get(name)
+    if setting is not None and gone is not None and draft.since(gone):
+        text = f"{name} is gone since Slurm {gone}, which does not start with it; taken as {_SELECT_ALIASES[name]}"
+        draft.refuse(setting, text)
     if setting is not None and name == _CRAY:
         words = draft.get("SelectTypeParameters")
         below = "cons_tres" if words is not None and "other_cons" in words.value.lower() else "linear"

@@ -1,7 +1,8 @@
 """Say which parameters of slurm.conf came and went with which release of Slurm.
 
-What 22.05.8 knows was found by starting its slurmctld with each parameter. Releases in which parameters went are
-those of SchedMD's release notes; where they are not known, 22.05 is the first that is known to be without.
+What 22.05.8, 24.11.5 and 26.05.5 know was found by starting their slurmctld with each parameter. Releases in which
+parameters came and went are those of SchedMD's release notes; where they are not known, the first of these three that
+is without, or else has it, counts.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Retired:
     """What took its place; empty: nothing."""
     ignored: tuple[str, ...] = ()
     """Values that 22.05.8 still takes, and ignores."""
+    defunct: bool = False
+    """Whether slurmctld starts with it all the same, and says in its log that it is defunct."""
 
     def is_gone(self, release: str | None) -> bool:
         """Whether `release` is without it; None: the newest."""
@@ -35,7 +38,7 @@ class Retired:
 
     def refused(self, value: str) -> bool:
         """Whether slurmctld does not start with it."""
-        return value not in self.ignored
+        return not self.defunct and value not in self.ignored
 
     @property
     def sentence(self) -> str:
@@ -50,9 +53,11 @@ def _retired(*found: Retired) -> dict[str, Retired]:
 
 RETIRED: Mapping[str, Retired] = _retired(
     Retired(name="AccountingStorageLoc"),
+    Retired(name="AccountingStorageUser", gone="25.11", defunct=True),
     Retired(name="AccountingStoreJobComment", instead="AccountingStoreFlags=job_comment took its place"),
     Retired(name="CacheGroups"),
     Retired(name="CheckpointType", gone="20.02"),
+    Retired(name="CoreSpecPlugin", gone="24.11", defunct=True),
     Retired(name="DefaultStorageHost", instead="AccountingStorageHost took its place"),
     Retired(name="DefaultStorageLoc"),
     Retired(name="DefaultStoragePass", instead="AccountingStoragePass took its place"),
@@ -61,22 +66,29 @@ RETIRED: Mapping[str, Retired] = _retired(
     Retired(name="DefaultStorageUser", instead="AccountingStorageUser took its place"),
     Retired(name="DefMemPerTask", gone="2.0", instead="DefMemPerCPU and DefMemPerNode took its place"),
     Retired(name="DynAllocPort", gone="15.08"),
+    Retired(name="ExtSensorsFreq", gone="24.11", defunct=True),
+    Retired(name="ExtSensorsType", gone="24.11", defunct=True),
     Retired(
         name="FastSchedule",
         gone="20.02",
         instead="2 is SlurmdParameters=config_overrides now",
         ignored=("1",),
     ),
+    Retired(name="GetEnvTimeout", gone="25.05", defunct=True),
     Retired(name="HeartbeatInterval"),
     Retired(name="JobAcctLoc"),
     Retired(name="JobAcctType", instead="JobAcctGatherType took its place"),
     Retired(name="JobCheckpointDir", gone="20.02"),
+    Retired(name="JobCredentialPrivateKey", gone="24.11", defunct=True),
+    Retired(name="JobCredentialPublicCertificate", gone="24.11", defunct=True),
     Retired(name="KillTree"),
     Retired(name="MaxMemPerTask", gone="2.0", instead="MaxMemPerCPU and MaxMemPerNode took its place"),
     Retired(
         name="MemLimitEnforce", gone="19.05", instead="JobAcctGatherParams=OverMemoryKill took its place"
     ),
     Retired(name="MpichGmDirectSupport"),
+    Retired(name="PowerParameters", gone="24.11", defunct=True),
+    Retired(name="PowerPlugin", gone="24.11", defunct=True),
     Retired(
         name="SallocDefaultCommand",
         gone="20.11",
@@ -88,19 +100,38 @@ RETIRED: Mapping[str, Retired] = _retired(
 """Parameters by their name in lower case."""
 
 _NEWER = {
-    "": """CertgenParameters CertgenType CertmgrParameters CertmgrType DataParserParameters EpilogTimeout HashPlugin
-        HttpParserType JobCompPassScript MaxBatchRequeue MetricsType NamespacePlugin NamespaceType PrologTimeout
-        SlurmdPlugstack SuspendExcStates TLSParameters TLSType UrlParserType""",
-    "nodename": "CertToken Parameters ResumeTimeout SuspendTime SuspendTimeout Topology",
-    "partitionname": """AllowAssocs ExclusiveTopo JobDefaults MaxCPUsPerSocket PowerDownOnIdle
-        Topology""",
+    "": {
+        "23.02": "HashPlugin MaxBatchRequeue SuspendExcStates",
+        "24.11": "CertmgrParameters CertmgrType DataParserParameters TLSParameters TLSType",
+        "25.05": """CertgenParameters CertgenType EpilogTimeout HealthCheckTimeout LicenseParameters PrologTimeout
+            SlurmctldHttpAuthParameters SlurmdHttpAuthParameters""",
+        "25.11": "CliFilterParameters HttpParserType JobCompPassScript MetricsType NamespaceType UrlParserType",
+        "26.05": "MetricsAuthUsers MetricsParameters",
+        "26.11": "NamespacePlugin SlurmdPlugstack",
+    },
+    "nodename": {
+        "24.05": "RestrictedCoresPerGPU",
+        "25.05": "Topology",
+        "25.11": "Parameters",
+        "26.05": "SuspendTime",
+        "26.11": "CertToken ResumeTimeout SuspendTimeout",
+    },
+    "partitionname": {
+        "23.02": "MaxCPUsPerSocket PowerDownOnIdle",
+        "24.05": "ExclusiveTopo",
+        "25.05": "Topology",
+        "26.11": "AllowAssocs JobDefaults",
+    },
+    "poweraction": {"26.05": "PowerAction"},
 }
-NEWER: Mapping[str, frozenset[str]] = {
-    kind: frozenset(names.lower().split()) for kind, names in _NEWER.items()
+NEWER: Mapping[str, Mapping[str, str]] = {
+    kind: {name.lower(): release for release, listed in names.items() for name in listed.split()}
+    for kind, names in _NEWER.items()
 }
-"""Kind of a record, or nothing for plain parameters -> those that 22.05.8 does not know yet, in lower case.
+"""Kind of a record, or nothing for plain parameters -> those that 22.05.8 does not know yet, in lower case, with the
+first release that does.
 
-PreemptParameters and a partition's Exclusive, whose releases are known, are not among them."""
+PreemptParameters and a partition's Exclusive are not among them: readers of their values know their releases."""
 
 NEWER_SELECT_WORDS = frozenset(("enforce_binding_gres", "ll_shared_gres", "multiple_sharing_gres_pj"))
 """Words of SelectTypeParameters that 22.05.8 refuses."""
@@ -109,3 +140,9 @@ NEWER_SELECT_WORDS = frozenset(("enforce_binding_gres", "ll_shared_gres", "multi
 def is_measured(release: str | None) -> bool:
     """Whether what 22.05.8 does is what `release` does."""
     return release is not None and version(release)[:2] == version(MEASURED)[:2]
+
+
+GONE_RECORDS: Mapping[str, str] = {"frontendname": "25.05"}
+"""Kind of a record -> first release that does not start with one."""
+GONE_SELECTORS: Mapping[str, str] = {"select/cons_res": "23.11", "select/serial": "23.11"}
+"""Value of SelectType -> first release without that plugin, which does not start with it."""
