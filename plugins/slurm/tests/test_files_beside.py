@@ -13,7 +13,7 @@ from makeway.config import build_cluster
 from makeway.errors import ConfigError
 from makeway.foreign import LeftOut
 from makeway.model import Exclusive, JobSpec
-from makeway_app.readers.foreign import Imported
+from makeway.readers.api import Imported
 from makeway_app.replay import replay
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.topology.switches import trees_of

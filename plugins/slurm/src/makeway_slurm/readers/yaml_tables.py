@@ -79,7 +79,7 @@ def read_tables(path: Path) -> list[Table]:
         raise ConfigError(source, [Problem(where, f"not valid YAML: {reason}")]) from None
     found: list[Table] = []
     for node in nodes:
-        if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
+        if isinstance(node, yaml.ScalarNode) and not node.value:
             continue  # nothing, or comments alone
         line = f"{source}:{node.start_mark.line + 1}"
         measure(node, source, _inside, line)
