@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from click.shell_completion import BashComplete
 
 from makeway.config import dump_toml, parse_toml
+from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway_app.cli import cli
 from makeway_app.replay import Options, replay
@@ -171,3 +173,20 @@ def test_json_everywhere(site: Site) -> None:
     ):
         result = site.run(*command, "--json")
         assert isinstance(json.loads(result.stdout), dict), command
+
+
+def test_a_job_that_is_requeued_keeps_its_place_here() -> None:
+    """As a key of the configuration that is made, so that whoever wants Slurm's way takes it out."""
+    made = default.configuration(default.Machine(name="x", cpus=2, memory_mb=8000, gpus=0))
+    assert made.scheduler.rules == {"requeue_keeps_priority": True}
+
+
+def test_parts_of_gpus_are_refused_and_gpus_are_counted() -> None:
+    """Jobs get whole GPUs; a configuration with more of them than are found says how many."""
+    made = default.configuration(default.Machine(name="x", cpus=2, memory_mb=8000, gpus=2))
+    assert default.check(made, "it", found=2) == []
+    (told,) = default.check(made, "it", found=1)
+    assert told.startswith("1 of 2 GPUs are found")
+    parts = attrs.evolve(made.node[0], gres={"gpu": 2, "shard": 8})
+    with pytest.raises(ConfigError, match=r"node\[0\]\.gres\.shard: got 8; .*allowed: gpu"):
+        default.check(attrs.evolve(made, node=(parts,)), "it", found=2)

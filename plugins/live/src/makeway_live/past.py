@@ -86,6 +86,15 @@ class Past:
         )
         return [str(row[0]) for row in rows]
 
+    def last_of(self, user: str) -> str | None:
+        """Return the job that a user submitted last, or its array; None: there is none."""
+        rows = self.rows(
+            "SELECT id, json_extract(spec, '$.array_id') FROM jobs WHERE json_extract(spec, '$.user') = ?"
+            f" AND state <> '{REFUSED}' ORDER BY place DESC LIMIT 1",
+            user,
+        )
+        return None if not rows else str(rows[0][1] or rows[0][0])
+
     def ended(self, since: float, until: float, user: str | None, limit: int) -> list[dict[str, Any]]:
         """Return jobs that ended between two instants of Unix time, the latest last."""
         zero = self.zero()

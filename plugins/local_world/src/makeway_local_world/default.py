@@ -1,7 +1,7 @@
 """Make the configuration of a machine that nobody has configured: its own CPUs, memory and GPUs.
 
 Two partitions share them. Jobs of ``urgent`` suspend those of ``normal``; jobs that hold GPUs are requeued instead,
-since a suspended process keeps its GPU's memory (local-world 2.3).
+since a suspended process keeps its GPU's memory (local-world 2.3). A job that is requeued keeps its place in the queue.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from makeway.config import (
     WorldTable,
     validate,
 )
+from makeway.devices import PARTS
+from makeway.errors import ConfigError, Problem
 
 KEPT_MB = 512
 """Least memory that is kept for the system."""
@@ -80,6 +82,38 @@ def count_gpus() -> int:
         return 0
 
 
+def check(config: Config, source: str, found: int | None = None) -> list[str]:
+    """Check a configuration against this machine; return what of it will not be had.
+
+    :param found: GPUs of this machine; None: look, if any are configured.
+    :raises ConfigError: it has parts of GPUs, which jobs cannot be given here.
+    """
+    problems = [
+        Problem(
+            f"node[{at}].gres.{name}",
+            f"got {count}; here jobs get whole GPUs only, so that nobody can use more than was given; "
+            "allowed: gpu",
+        )
+        for at, node in enumerate(config.node)
+        for name, count in node.gres.items()
+        if name.partition(":")[0] in PARTS
+    ]
+    if problems:
+        raise ConfigError(source, problems)
+    wanted = sum(
+        count for node in config.node for name, count in node.gres.items() if name.partition(":")[0] == "gpu"
+    )
+    if not wanted:
+        return []
+    found = count_gpus() if found is None else found
+    if found >= wanted:
+        return []
+    return [
+        f"{found} of {wanted} GPUs are found (NVIDIA's library names them, by nvidia-ml-py); "
+        "jobs that ask for more do not start"
+    ]
+
+
 def configuration(machine: Machine, world: str = "world/local") -> Config:
     """Return the configuration of a machine.
 
@@ -110,11 +144,13 @@ def configuration(machine: Machine, world: str = "world/local") -> Config:
             preempt_mode=("suspend", "gang"),
             plugins=("preempt/gpu_requeue",) if machine.gpus else (),
         ),
-        scheduler=SchedulerTable(type="easy", clockwork={"kill_wait": KILL_WAIT}),
+        scheduler=SchedulerTable(
+            type="easy", clockwork={"kill_wait": KILL_WAIT}, rules={"requeue_keeps_priority": True}
+        ),
         world=WorldTable(name=world),
     )
     validate(config, "this machine")
     return config
 
 
-__all__ = ["KILL_WAIT", "Machine", "configuration", "count_gpus", "memory_mb", "this_machine"]
+__all__ = ["KILL_WAIT", "Machine", "check", "configuration", "count_gpus", "memory_mb", "this_machine"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
+from makeway_local_world.commands.queue import gpus
 from makeway_local_world.commands.submit import instant
 from makeway_local_world.commands.words import Option, command, whole
 
@@ -28,6 +29,7 @@ _HEADINGS = (
     "ELAPSED",
     "STOPPED",
     "CPUS",
+    "GPUS",
 )
 _RIGHT = ("JOBID", "EXIT", "ELAPSED", "STOPPED", "CPUS")
 
@@ -109,7 +111,10 @@ def history(
         for job in found["jobs"]:
             terminal.say("|".join(_clean(cell) for cell in sacct_row(job)))
     else:
-        terminal.say(*terminal.table(_HEADINGS, [_row(job) for job in found["jobs"]], _RIGHT))
+        rows, headings = [_row(job) for job in found["jobs"]], _HEADINGS
+        if not any(row[-1] for row in rows):
+            rows, headings = [row[:-1] for row in rows], headings[:-1]
+        terminal.say(*terminal.table(headings, rows, _RIGHT))
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
@@ -125,6 +130,7 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
         options.short_time(job["ran"]),
         options.short_time(job["suspended"]) if job["suspended"] else "",
         str(job["cpus"]),
+        gpus(job),
     )
 
 

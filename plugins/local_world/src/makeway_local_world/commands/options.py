@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import re
 
-from makeway_local_world.commands.words import Argument, Option
+from makeway_local_world.commands.words import Argument, Failed, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from makeway_local_world.commands.client import Daemon
+
 _LENGTH = r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?"
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 JSON = Option("--json", to="as_json", flag=True, help="Print the answer as JSON.")
 JOB = Argument("job", "JOB", offers="jobs")
+JOB_OR_LAST = Argument("job", "[JOB]", required=False, offers="jobs")
+JOBS_OR_LAST = Argument("jobs", "[JOB...]", many=True, required=False, offers="jobs")
 JOBS = Argument("jobs", "JOB...", many=True, offers="jobs")
 
 
@@ -26,6 +30,17 @@ def login() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
+
+
+def last_job(daemon: Daemon) -> str:
+    """Return the job, or the array, that this user submitted last.
+
+    :raises Failed: there is none.
+    """
+    found = daemon.get("/v1/last")["id"]
+    if found is None:
+        raise Failed("you have submitted no job yet; name one")
+    return str(found)
 
 
 # ---------------------------------------------------------------------------------- completion
@@ -91,4 +106,16 @@ def short_time(seconds: float | None) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-__all__ = ["JOB", "JOBS", "JSON", "length", "login", "megabytes", "offered", "short_time"]
+__all__ = [
+    "JOB",
+    "JOBS",
+    "JOBS_OR_LAST",
+    "JOB_OR_LAST",
+    "JSON",
+    "last_job",
+    "length",
+    "login",
+    "megabytes",
+    "offered",
+    "short_time",
+]

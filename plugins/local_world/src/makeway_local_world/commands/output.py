@@ -26,19 +26,22 @@ class NoLog(Failed):
 
 @command(
     "logs",
-    options.JOB,
+    options.JOB_OR_LAST,
     Option("-f", "--follow", flag=True, help="Go on until the job has ended."),
     Option("-e", "--stderr", flag=True, help="Standard error, if it has a file of its own."),
     Option("-n", "--lines", reads=whole(0), metavar="N", help="Only the last so many lines."),
     Option("--path", to="only_path", flag=True, help="Print where the output is, and nothing else."),
     options.JSON,
 )
-def logs(job: str, follow: bool, stderr: bool, lines: int | None, only_path: bool, as_json: bool) -> None:
+def logs(
+    job: str | None, follow: bool, stderr: bool, lines: int | None, only_path: bool, as_json: bool
+) -> None:
     """Show what a job has printed; with -f also what it prints from now on.
 
-    Of an array, what each of its tasks has printed.
+    Of an array, what each of its tasks has printed. Without JOB, of the one that you submitted last.
     """
     server = Daemon()
+    job = job or options.last_job(server)
     about = server.get(job_route(job, "logs"))
     if as_json:
         terminal.put(about)
@@ -148,13 +151,17 @@ def _follow(server: Daemon, job: str, which: str, lines: int | None) -> None:
 # ---------------------------------------------------------------------------------------- wait
 @command(
     "wait",
-    options.JOBS,
+    options.JOBS_OR_LAST,
     Option("--timeout", reads=seconds, metavar="SECONDS", help="Give up after so long (status 1)."),
     options.JSON,
 )
 def wait(jobs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
-    """Wait until jobs have ended; leave with the highest exit status of theirs."""
+    """Wait until jobs have ended; leave with the highest exit status of theirs.
+
+    Without JOB, until the one has ended that you submitted last.
+    """
     server = Daemon()
+    jobs = jobs or (options.last_job(server),)
     until = None if timeout is None else time.monotonic() + timeout
     found = [each for job in jobs for each in ended(server, job, until)]
     if as_json:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _STATES = {"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETING": "CG"}
-_HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "LEFT", "CPUS", "NODELIST(REASON)")
+_HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "LEFT", "CPUS", "GPUS", "NODELIST(REASON)")
+_GPUS = _HEADINGS.index("GPUS")
 _RIGHT = ("JOBID", "TIME", "LEFT", "CPUS")
 
 
@@ -19,33 +20,79 @@ _RIGHT = ("JOBID", "TIME", "LEFT", "CPUS")
     "queue",
     Option("-u", "--user", bare="", metavar="USER", offers="users", help="Jobs of one user; alone: yours."),
     Option("-w", "--watch", flag=True, help="Show it again whenever something happens, until Ctrl-C."),
+    Option(
+        "-r", "--array", to="tasks", flag=True, help="A line for each task of an array, also while it waits."
+    ),
     options.JSON,
 )
-def queue(user: str | None, watch: bool, as_json: bool) -> None:
+def queue(user: str | None, watch: bool, tasks: bool, as_json: bool) -> None:
     """Show the jobs that have not ended: who runs, who waits and why, who makes way for whom."""
     server = Daemon()
     whose = options.login() if user == "" else user
     if not watch:
-        _show(server, whose, as_json)
+        _show(server, whose, as_json, tasks)
         return
-    _watch(server, whose, as_json)
+    _watch(server, whose, as_json, tasks)
 
 
-def _show(server: Daemon, user: str | None, as_json: bool) -> None:
+def _show(server: Daemon, user: str | None, as_json: bool, tasks: bool) -> None:
     found = server.get("/v1/jobs", user=user)
     if as_json:
         terminal.put(found)
         return
-    terminal.say(*table(found))
+    terminal.say(*table(found, tasks=tasks))
 
 
-def table(found: dict[str, Any]) -> list[str]:
-    """Return the queue as lines of a table."""
+def table(found: dict[str, Any], *, tasks: bool = False) -> list[str]:
+    """Return the queue as lines of a table.
+
+    :param tasks: whether each task of an array that waits has a line of its own.
+    """
     lines = []
     if found.get("stale"):
         lines.append("the daemon is busy: this was the queue a moment ago")
     rows = [_row(job, found["at"]) for job in found["jobs"]]
-    return [*lines, *terminal.table(_HEADINGS, rows, _RIGHT)]
+    headings = _HEADINGS
+    if not any(row[_GPUS] for row in rows):  # no job wants any, perhaps since there are none
+        rows = [row[:_GPUS] + row[_GPUS + 1 :] for row in rows]
+        headings = headings[:_GPUS] + headings[_GPUS + 1 :]
+    if not tasks:
+        rows = _folded(found["jobs"], rows)
+    return [*lines, *terminal.table(headings, rows, _RIGHT)]
+
+
+def _folded(jobs: list[dict[str, Any]], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Let one line stand for all tasks of an array that wait alike: ``17_[0-1999]``, as squeue has it."""
+    together: dict[tuple[str, ...], list[int]] = {}
+    for job, row in zip(jobs, rows, strict=True):
+        alike = job["array"] is not None and job["state"] == "PENDING"
+        key = (f"{job['array']}_[]", *row[1:]) if alike else row
+        together.setdefault(key, []).append(job["task"] if alike else 0)
+    return [
+        (f"{key[0][:-1]}{_ranges(tasks)}]", *key[1:]) if key[0].endswith("_[]") else key
+        for key, tasks in together.items()
+    ]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Return numbers as ``0-3,7``."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def gpus(job: dict[str, Any]) -> str:
+    """Return how many GPUs a job has or wants, and which it has: ``2 (0,1)``; empty: none."""
+    count = sum(each for name, each in job["gres"].items() if name.partition(":")[0] == "gpu")
+    count *= job["node_count"]
+    which = ",".join(
+        str(each["uuid"] if each["index"] is None else each["index"]) for each in job.get("gpus", ())
+    )
+    return (f"{count} ({which})" if which else str(count)) if count else ""
 
 
 def _row(job: dict[str, Any], at: float) -> tuple[str, ...]:
@@ -60,6 +107,7 @@ def _row(job: dict[str, Any], at: float) -> tuple[str, ...]:
         options.short_time(job["ran"]),
         options.short_time(max(0.0, left)) if left is not None else "",
         str(job["cpus"]),
+        gpus(job),
         _place(job),
     )
 
@@ -77,7 +125,7 @@ def _place(job: dict[str, Any]) -> str:
     return f"{text} ({reason})".strip() if reason and reason != "None" else text
 
 
-def _watch(server: Daemon, user: str | None, as_json: bool) -> None:
+def _watch(server: Daemon, user: str | None, as_json: bool, tasks: bool) -> None:
     """Show the queue after each event."""
     import threading
 
@@ -97,7 +145,7 @@ def _watch(server: Daemon, user: str | None, as_json: bool) -> None:
         while True:
             if not as_json:
                 terminal.clear()
-            _show(server, user, as_json)
+            _show(server, user, as_json, tasks)
             changed.wait(1.0 if not as_json else None)
             changed.clear()
             if over:
@@ -106,4 +154,4 @@ def _watch(server: Daemon, user: str | None, as_json: bool) -> None:
         return
 
 
-__all__ = ["queue", "table"]
+__all__ = ["gpus", "queue", "table"]

@@ -101,6 +101,7 @@ def up(
         return
     places = Places.find(system=system, state=state, socket=socket, configured=loaded.world.state)
     if foreground:
+        note("warning", unreachable(places))
         _foreground(loaded, places, source, plugin_files, recover)
         return
     about = _background(config, places, system, plugin_files, recover)
@@ -111,6 +112,7 @@ def up(
     if recover:
         terminal.say(f"  drained: {REASON}; {places.state / LOG} lists what was found")
     terminal.say(f"  configuration: {source}", f"  state: {places.state}")
+    note("warning", unreachable(places))
     if places.socket != Places.find(system=system).socket:
         terminal.say(f"  commands find it by MAKEWAY_SOCKET={places.socket}")
 
@@ -128,7 +130,18 @@ def configuration(path: Path | None) -> tuple[Config, str]:
     if not config.world.real:
         config = attrs.evolve(config, world=attrs.evolve(config.world, name="world/local"))
         validate(config, str(path))
+    note("warning", default.check(config, str(path)))
     return config, str(path.absolute())
+
+
+def unreachable(places: Places) -> list[str]:
+    """Say if the socket of a daemon for all people lies where only root may enter."""
+    if not places.system or places.socket.parent != places.state:
+        return []
+    return [
+        f"{places.socket}: nobody but root reaches it, for the state directory is closed to others; "
+        "--socket FILE names another place"
+    ]
 
 
 def _summary(config: Config) -> str:

@@ -49,12 +49,40 @@ def tell(verb: str, answer: Mapping[str, Any], as_json: bool) -> int:
     return REFUSED if answer["refused"] else 0
 
 
+_CHOICE = (
+    Argument("jobs", "[JOB...]", many=True, required=False, offers="jobs"),
+    Option("-u", "--user", bare="", metavar="USER", offers="users", help="Jobs of a user; alone: yours."),
+    Option("-p", "--partition", metavar="NAME", offers="partitions", help="Jobs of a partition."),
+    Option("-J", "--name", metavar="NAME", help="Jobs of this name."),
+    Option(
+        "-t", "--state", metavar="STATE", reads=str.lower, help="Jobs that are pending, running or suspended."
+    ),
+)
+"""Which jobs are meant: those that are named, or all that fit and that one may change."""
+
+
+def _chosen(
+    jobs: Sequence[str], user: str | None, partition: str | None, name: str | None, state: str | None
+) -> dict[str, str]:
+    """Return which jobs are meant, as the daemon is asked.
+
+    :raises Wrong: some are named and described, or neither.
+    """
+    given = {"user": user, "partition": partition, "name": name, "state": state}
+    found = {key: value for key, value in given.items() if value is not None}
+    if bool(jobs) == bool(found):
+        raise Wrong("name jobs, or say which by --user, --partition, --name and --state")
+    if user == "":
+        found["user"] = options.login()
+    return found
+
+
 def _plain(verb: str, text: str) -> Command:
-    def run(jobs: tuple[str, ...], as_json: bool) -> int:
-        return order(verb, jobs, as_json)
+    def run(jobs: tuple[str, ...], as_json: bool, **which: str | None) -> int:
+        return order(verb, jobs, as_json, **_chosen(jobs, **which))
 
     run.__doc__ = text
-    return command(verb, options.JOBS, options.JSON)(run)
+    return command(verb, *_CHOICE, options.JSON)(run)
 
 
 suspend = _plain("suspend", "Stop jobs; they keep their place and their memory until you resume them.")
@@ -71,8 +99,7 @@ top = _plain("top", "Put waiting jobs before all others; plain users: before the
 
 @command(
     "cancel",
-    Argument("jobs", "JOB...", many=True, required=False, offers="jobs"),
-    Option("-u", "--user", bare="", metavar="USER", offers="users", help="All jobs of a user; alone: yours."),
+    *_CHOICE,
     Option("--all", to="everything", flag=True, help="All jobs that you may cancel."),
     Option(
         "-s", "--signal", metavar="NAME", help="Send this signal instead; the job goes on or ends by itself."
@@ -81,18 +108,21 @@ top = _plain("top", "Put waiting jobs before all others; plain users: before the
     options.JSON,
 )
 def cancel(
-    jobs: tuple[str, ...], user: str | None, everything: bool, signal: str | None, yes: bool, as_json: bool
+    jobs: tuple[str, ...],
+    everything: bool,
+    signal: str | None,
+    yes: bool,
+    as_json: bool,
+    **which: str | None,
 ) -> int:
     """End jobs for good, or send them a signal."""
-    if not (jobs or everything or user is not None):
-        raise Wrong("name jobs, or say --user or --all")
-    if jobs and (everything or user is not None):
-        raise Wrong("name jobs, or say --user or --all, not both")
+    if everything and (jobs or any(each is not None for each in which.values())):
+        raise Wrong("name jobs, or say --all, not both")
+    chosen = {} if everything else _chosen(jobs, **which)
     if everything and not yes and not terminal.agreed("End all jobs that you may cancel?"):
         return REFUSED
-    whose = options.login() if user == "" else user
     verb, value = ("cancel", "") if signal is None else ("signal", signal)
-    return order(verb, jobs, as_json, user=whose, all=everything, value=value)
+    return order(verb, jobs, as_json, all=everything, value=value, **chosen)
 
 
 def _ignored(values: Sequence[str]) -> tuple[str, ...]:

@@ -7,10 +7,14 @@ from makeway_local_world.commands.client import Daemon, job_route
 from makeway_local_world.commands.words import command
 
 
-@command("why", options.JOB, options.JSON)
-def why(job: str, as_json: bool) -> None:
-    """Say why a job does not run: by whom it was displaced or held back, what would have to happen, about when."""
-    answer = Daemon().get(job_route(job, "why"))
+@command("why", options.JOB_OR_LAST, options.JSON)
+def why(job: str | None, as_json: bool) -> None:
+    """Say why a job does not run: by whom it was displaced or held back, what would have to happen, about when.
+
+    Without JOB, the one that you submitted last.
+    """
+    server = Daemon()
+    answer = server.get(job_route(job or options.last_job(server), "why"))
     if as_json:
         terminal.put(answer)
         return

@@ -201,6 +201,9 @@ async def order(request: web.Request) -> web.Response:
         jobs=wanted.jobs,
         user=wanted.user,
         everything=wanted.all,
+        partition=wanted.partition,
+        name=wanted.name,
+        state=wanted.state,
         value=wanted.value,
         changes=tuple(wanted.changes.items()),
     )
@@ -221,6 +224,11 @@ async def wait(request: web.Request) -> web.Response:
             break
         await steps.next(min(left, 5.0))
     return web.json_response({"ended": ended, "jobs": await service.jobs(caller, names)})
+
+
+async def last(request: web.Request) -> web.Response:
+    """Say which job, or array, the caller submitted last."""
+    return web.json_response({"id": await request.app[SERVICE].last(caller_of(request))})
 
 
 async def why(request: web.Request) -> web.Response:
@@ -320,6 +328,7 @@ def _operators(request: web.Request, what: str) -> None:
 
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/daemon", about),
+    ("GET", "/v1/last", last),
     ("GET", "/v1/jobs", queue),
     ("POST", "/v1/jobs", submit),
     ("GET", "/v1/jobs/{id}", job),

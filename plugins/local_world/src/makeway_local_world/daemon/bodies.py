@@ -43,6 +43,9 @@ class OrderBody:
     jobs: tuple[str, ...] = limited((), Items(10_000, Text(100)), "Ids of jobs and of arrays.")
     user: str | None = limited(None, _USER, "All jobs of this user.")
     all: bool = limited(False, None, "All jobs that the caller may change.")
+    partition: str | None = limited(None, Text(255), "All jobs of this partition that the caller may change.")
+    name: str | None = limited(None, Text(255), "All jobs of this name.")
+    state: str | None = limited(None, Text(40), "All jobs in this state: pending, running, suspended.")
     value: str = limited(
         "", Text(40), "With signal: its name; with start: ignorepolicies, ignorersv, or both."
     )

@@ -31,6 +31,8 @@ from makeway_local_world.processes.ends import end_of
 from makeway_local_world.requests import AFTER, Request, parse_after
 
 T = TypeVar("T")
+_HAVE = ("RUNNING", "SUSPENDED", "COMPLETING")
+"""States in which a job has what it was given."""
 STOPPED = "stopped by a signal; it keeps its CPUs"
 PATIENCE = 1.0
 """Seconds for which a look at the queue waits for the engine; then it shows what was there before."""
@@ -144,6 +146,8 @@ class Service:
         why = self.waiting.why(job["id"])
         if why is None and job["state"] == "RUNNING" and self.warded.stopped_by_a_signal(job["id"]):
             why = STOPPED
+        if job["gres"] and job["state"] in _HAVE:
+            job = {**job, "gpus": self.warded.gpus_of(job["id"])}
         return job if why is None else {**job, "reason": why}
 
     # ----------------------------------------------------------------------------- the queue
@@ -354,6 +358,10 @@ class Service:
         self.rules, self.source = rules, source
         forget()
         return {"config": source, "notes": notes, "policy": config.policy.preempt}
+
+    async def last(self, caller: Caller) -> str | None:
+        """Return the job, or the array, that a user submitted last; None: there is none."""
+        return await self.elsewhere(self.past.last_of, caller.name)
 
     async def history(
         self, caller: Caller, since: float, until: float, user: str | None, limit: int

@@ -16,6 +16,8 @@ from makeway_local_world.daemon.people import Rules
 from makeway_local_world.requests import SAVES, parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
+STATES = ("pending", "running", "suspended")
+"""States by which jobs can be meant."""
 VERBS = (*PLAIN, "signal", "start", "top", "update")
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
 UPDATES = ("nice", "partition", "priority", "qos", "time")
@@ -36,10 +38,32 @@ class Order:
     """Whose jobs are meant; None: `jobs` names them."""
     everything: bool = False
     """Whether all jobs are meant that the person may change."""
+    partition: str | None = None
+    """In which partition the jobs are that are meant; a job that waits for several is in each."""
+    name: str | None = None
+    """The name of the jobs that are meant."""
+    state: str | None = None
+    """The state of the jobs that are meant, in small letters."""
     value: str = ""
     """With signal its name; with start what it does not look at."""
     changes: tuple[tuple[str, str], ...] = ()
     """With update what is changed to what."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it means all jobs that are like something, rather than those that it names."""
+        kinds = (self.user, self.partition, self.name, self.state)
+        return self.everything or any(each is not None for each in kinds)
+
+    def means(self, job: Job) -> bool:
+        """Whether a job is like what the order means."""
+        partitions = (job.partition,) if job.state is not JobState.PENDING else job.partitions
+        return (
+            self.user in (None, job.user)
+            and (self.partition is None or self.partition in (each.name for each in partitions))
+            and self.name in (None, job.spec.name)
+            and self.state in (None, job.state.value.lower())
+        )
 
 
 @attrs.define
@@ -94,6 +118,12 @@ class Verbs:
                 f"unknown command {order.verb!r}; allowed: {', '.join(VERBS)}{nearest(order.verb, VERBS)}"
             )
             return outcome
+        if order.state is not None and order.state not in STATES:
+            told = (
+                f"unknown state {order.state!r}; allowed: {', '.join(STATES)}{nearest(order.state, STATES)}"
+            )
+            outcome.refused[""] = told
+            return outcome
         for job_id, job in self._meant(order, uid, outcome):
             why = self._refusal(order, job, uid)
             if why:
@@ -110,12 +140,13 @@ class Verbs:
     def _meant(self, order: Order, uid: int, outcome: Outcome) -> list[tuple[str, Job]]:
         engine = self._engine()
         jobs = engine.ledger.jobs
-        if order.everything or order.user is not None:
+        if order.chooses:
             rules = self._rules()
             return [
                 (job.id, job)
                 for job in sorted(jobs.values(), key=lambda each: each.index)
-                if (order.user is None or job.user == order.user)
+                if order.means(job)
+                and _fits(order.verb, job)
                 and rules.may_change(uid, job.user)
                 and not self._is_ending(order, job)
             ]
@@ -226,6 +257,23 @@ class Verbs:
                     value = ",".join(dict.fromkeys(value.split(",")))
                 commands.append(Command("change", job.id, user, f"{word}={value}"))
         return commands
+
+
+def _fits(verb: str, job: Job) -> bool:
+    """Whether a verb says anything to a job that it does not name; one that does so is refused with a reason."""
+    active = job.state in (JobState.RUNNING, JobState.SUSPENDED)
+    fits = {
+        "hold": job.state is JobState.PENDING and not job.held,
+        "release": job.state is JobState.PENDING and job.held,
+        "top": job.state is JobState.PENDING and not job.held,
+        "start": job.state is JobState.PENDING,
+        "suspend": job.state is JobState.RUNNING,
+        "resume": job.state is JobState.SUSPENDED and (job.held or job.suspended_by is SuspendedBy.ADMIN),
+        "requeue": active,
+        "signal": active,
+        "checkpoint": active and bool(job.spec.attributes.get(SAVES)),
+    }
+    return fits.get(verb, True)
 
 
 def _beyond(job: Job, what: str, value: str) -> str:

@@ -75,6 +75,8 @@ def _sentences(known: Known) -> Iterator[str]:
         yield from _suspended(known)
     elif job["state"] == "RUNNING" and job.get("ends_at"):
         yield f"it reaches its time limit at {when(job['ends_at'])}"
+    if which := [f"GPU {each['index']} ({each['uuid']})" for each in job.get("gpus", ())]:
+        yield f"it has {_few(which)}"
     if known.failed:
         yield f"its last run: {known.failed}"
     yield from _past(known)

@@ -104,10 +104,20 @@ class Strangers:
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
+        self._indices: dict[str, int] = {}
 
     def look(self) -> Sequence[Gpu]:
         """Return all GPUs as they are now."""
-        return self._inventory.look()
+        gpus = self._inventory.look()
+        self._indices = {gpu.uuid: gpu.index for gpu in gpus}
+        return gpus
+
+    def named(self, uuids: Collection[str]) -> list[dict[str, Any]]:
+        """Return GPUs by index and UUID, as of the last look."""
+        return [
+            {"index": self._indices.get(uuid), "uuid": uuid}
+            for uuid in sorted(uuids, key=lambda each: (self._indices.get(each, 0), each))
+        ]
 
     def choose(self, count: int, taken: Collection[str]) -> list[str] | None:
         """Return the UUIDs of `count` GPUs that are free; None: the job gets none, and there are none.
@@ -115,7 +125,7 @@ class Strangers:
         :param taken: those of other jobs.
         :raises LookupError: there are not so many; it says who has them. A KeyError: there never will be.
         """
-        gpus = self._inventory.look()
+        gpus = self.look()
         if not count:
             return [] if gpus else None
         if count > len(gpus):

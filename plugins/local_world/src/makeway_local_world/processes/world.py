@@ -302,6 +302,18 @@ class LocalWorld:
             for key, case in list(self._hand.cases.items())
         }
 
+    def gpus_of(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the GPUs that a job has, by index and UUID; an index is None where it is not known yet."""
+        told = self._told.get(job_id)
+        case = self._hand.cases.get((job_id, told.incarnation)) if told is not None else None
+        if case is None or not case.gpus:
+            return []
+        found = self.site.gpus.named(case.gpus)
+        if any(each["index"] is None for each in found):
+            self.site.gpus.look()
+            found = self.site.gpus.named(case.gpus)
+        return found
+
     def stopped_by_a_signal(self, job_id: str) -> bool:
         """Whether a job runs for the engine, and was stopped by a signal all the same."""
         told = self._told.get(job_id)
