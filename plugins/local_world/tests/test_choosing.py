@@ -77,7 +77,12 @@ def test_without_an_id_the_last_job_is_meant(up: Site) -> None:
 
 def _job(name: str, task: int | None, **more: Any) -> dict[str, Any]:
     array = name if task is not None else None
-    shown = {"id": name if task is None else f"{name}_{task}", "array": array, "task": task, "name": "x"}
+    shown: dict[str, Any] = {
+        "id": name if task is None else f"{name}_{task}",
+        "array": array,
+        "task": task,
+        "name": "x",
+    }
     shown |= {
         "partition": "normal",
         "user": "ann",

@@ -111,7 +111,8 @@ def history(
         for job in found["jobs"]:
             terminal.say("|".join(_clean(cell) for cell in sacct_row(job)))
     else:
-        rows, headings = [_row(job) for job in found["jobs"]], _HEADINGS
+        headings: tuple[str, ...] = _HEADINGS
+        rows = [_row(job) for job in found["jobs"]]
         if not any(row[-1] for row in rows):
             rows, headings = [row[:-1] for row in rows], headings[:-1]
         terminal.say(*terminal.table(headings, rows, _RIGHT))

@@ -52,7 +52,7 @@ def table(found: dict[str, Any], *, tasks: bool = False) -> list[str]:
     if found.get("stale"):
         lines.append("the daemon is busy: this was the queue a moment ago")
     rows = [_row(job, found["at"]) for job in found["jobs"]]
-    headings = _HEADINGS
+    headings: tuple[str, ...] = _HEADINGS
     if not any(row[_GPUS] for row in rows):  # no job wants any, perhaps since there are none
         rows = [row[:_GPUS] + row[_GPUS + 1 :] for row in rows]
         headings = headings[:_GPUS] + headings[_GPUS + 1 :]
