@@ -35,6 +35,7 @@ def examples(count: int) -> hypothesis_settings:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ALL_SCHEDULERS)
 def test_a_run_goes_on_alike_under_every_scheduler(scheduler: str) -> None:
     """Whatever the preempt plugin and mode, and whoever interferes."""

@@ -349,6 +349,7 @@ def walk(page: Path, folder: Path, *, installs: bool = False) -> Iterator[tuple[
                 del sys.modules[name]
 
 
+@pytest.mark.slow
 @pytest.mark.looks_anew
 @pytest.mark.parametrize("page", WALKS, ids=lambda page: page.stem)
 def test_a_walk_works_as_shown(page: Path, tmp_path: Path) -> None:

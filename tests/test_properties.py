@@ -73,6 +73,7 @@ def test_nothing_forbidden_happens_when_people_interfere(scheduler: str) -> None
     holds()
 
 
+@pytest.mark.slow
 @examples(80)
 @given(scenarios(most_jobs=14))
 def test_without_the_defects_of_slurm_few_excuses_are_left(scenario: Scenario) -> None:
@@ -194,6 +195,7 @@ def busy_week() -> str:
     return replay_table(text, cluster=cluster(6), config=config).record
 
 
+@pytest.mark.slow
 def test_hash_order_changes_nothing() -> None:
     """Sets and dicts of strings are walked in another order in another process."""
     here = hashlib.sha256(busy_week().encode()).hexdigest()
@@ -255,6 +257,7 @@ def test_suspension_costs_no_work(scenario: Scenario) -> None:
     assert run.run.recorder.metrics.core_seconds_lost == 0.0
 
 
+@pytest.mark.slow
 @examples(150)
 @given(scenarios([("preempt/partition_prio", "suspend,gang"), ("preempt/qos", "suspend,gang")], most_jobs=12))
 def test_rows_kept_up_to_date_are_rows_put_together_anew(scenario: Scenario) -> None:
@@ -265,6 +268,7 @@ def test_rows_kept_up_to_date_are_rows_put_together_anew(scenario: Scenario) -> 
         assert scenario.replay().timeline == kept
 
 
+@pytest.mark.slow
 def test_two_tiers_meet_everywhere() -> None:
     """The strategies do what they are for: the fixed examples hold preemptions of every kind."""
     words: set[str] = set()

@@ -142,6 +142,7 @@ def faults_of(source: str) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_docstrings_and_messages_are_plain() -> None:
     """Of everything that is shipped."""
     found = {str(module.relative_to(ROOT)): faults_of(module.read_text()) for module in MODULES}

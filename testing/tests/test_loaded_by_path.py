@@ -40,11 +40,13 @@ def contract(tmp_path: Path, order: str = "") -> PreemptPolicyContract:
     return ByPath()
 
 
+@pytest.mark.slow
 def test_a_correct_one_passes(tmp_path: Path) -> None:
     """It was a RuntimeError of the other process."""
     contract(tmp_path).test_hash_seeds_change_nothing()
 
 
+@pytest.mark.slow
 def test_a_wrong_one_is_seen(tmp_path: Path) -> None:
     """Candidates in the order of a set of ids."""
     order = "\n    jobs = [next(job for job in jobs if job.id == one) for one in {job.id for job in jobs}]"

@@ -866,6 +866,7 @@ def makeway_preempt_candidates(preemptor, active):
 '''
 
 
+@pytest.mark.slow
 def test_other_processes_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A set of constant words is walked alike all through one process, and otherwise in the next."""
     (tmp_path / "hash_order_mutant.py").write_text(HASH_ORDER)

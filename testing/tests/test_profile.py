@@ -54,6 +54,7 @@ def run(tmp_path: Path, profile_: str | None, name: str, body: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_it_finds_what_is_plainly_wrong(tmp_path: Path) -> None:
     """A policy that names everybody twice is found in a few runs as well."""
     said = run(tmp_path, "quick", "twice", TWICE)

@@ -51,6 +51,7 @@ def _told(candidates: Candidates, choice: Choice) -> list[object]:
     return [who, list(modes), held.node_indices, held.cpus, held.cores, held.memory_mb]
 
 
+@pytest.mark.slow
 def test_both_hooks_come_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """On forty sites, whenever it is known; where it is not, the search goes on as if nobody had looked."""
     seen = Counter[str]()
@@ -87,6 +88,7 @@ def test_both_hooks_come_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen["nobody"] > 1
 
 
+@pytest.mark.slow
 def test_suspended_candidates_are_those_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept while the same jobs are suspended is what looking at them again comes to."""
     seen = Counter[str]()

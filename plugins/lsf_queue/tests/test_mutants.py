@@ -212,6 +212,7 @@ MUTANTS: Sequence[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "patches"), MUTANTS)
 def test_a_broken_plugin_is_noticed(
     name: str, patches: Sequence[Patch], monkeypatch: pytest.MonkeyPatch

@@ -240,6 +240,7 @@ def _looked_at_anew(self: vain._Glance, seen: Counter[str]) -> None:
             seen["limit"] += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgets", [False, True])
 def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(
     forgets: bool, monkeypatch: pytest.MonkeyPatch
@@ -361,6 +362,7 @@ def _one_after_the_other(arbiter: Arbiter, view: Any, *, first: bool = False) ->
         survey = arbiter._survey(view)
 
 
+@pytest.mark.slow
 def test_those_go_on_who_would_one_after_the_other() -> None:
     """Of thirty sites each step leaves the same of every job."""
     resumed = 0
@@ -422,6 +424,7 @@ def test_a_job_may_have_more_hosts_than_it_requires(monkeypatch: pytest.MonkeyPa
     assert [interval[1] for interval in history.intervals if interval[0].value == "RUNNING"] == [1.0]
 
 
+@pytest.mark.slow
 def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons are then worked out in the end; whoever rests is one for whom `in_vain` has a reason.
 

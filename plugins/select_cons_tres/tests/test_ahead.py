@@ -59,6 +59,7 @@ def jobs(seed: int) -> list[JobSpec]:
     return sorted(drawn, key=lambda spec: spec.submit_at)
 
 
+@pytest.mark.slow
 def test_counting_comes_to_the_same(each_forecast: list[Any], drawn_site: Callable[..., Config]) -> None:
     """The same instant and the same nodes, for jobs of one node and of several."""
     seen = {False: 0, True: 0}

@@ -69,6 +69,7 @@ def commands(chance: Random) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("each_forecast")
 def test_what_lasts_is_what_would_be_said_anew(
     monkeypatch: pytest.MonkeyPatch, drawn_site: Callable[..., Config]

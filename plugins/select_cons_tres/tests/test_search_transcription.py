@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -291,6 +292,7 @@ def scenes(draw: st.DrawFn) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple
     return machine, options, jobs, draw(HIGH) + draw(asks)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(drawn=scenes())
 def test_same_victims(stage: Callable[..., Any], drawn: Any) -> None:

@@ -127,6 +127,7 @@ def test_whoever_is_surely_let_in_is(monkeypatch: pytest.MonkeyPatch, safe: bool
     assert min(told[False], told[True]) > 10, told
 
 
+@pytest.mark.slow
 def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is refused of whom it was sure that he is taken; some are refused."""
     takes, told = Submission.takes, Counter[bool]()
@@ -146,6 +147,7 @@ def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(told[True], told[False]) > 10, told
 
 
+@pytest.mark.slow
 def test_nobody_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks all the same hears that nobody has to end."""
     step, told = Engine.step, Counter[bool]()
@@ -169,6 +171,7 @@ def test_nobody_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> 
     assert told[False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_ranks_that_stand_are_those_that_would_be_found(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Whenever ranks are asked for, a tree that knows nothing from before finds the same."""
