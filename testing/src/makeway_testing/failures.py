@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import tomli_w
 
+from makeway.columns import columns
 from makeway.config import Config
 from makeway.errors import MakewayError
 from makeway.model import JobSpec
@@ -115,16 +116,11 @@ def table_of(specs: Sequence[JobSpec]) -> str | None:
     """Write jobs as a table for `makeway_testing.builders.jobs`; None: they ask for what no table can say."""
     rows = [_row(spec) for spec in specs]
     used = {key for row in rows for key in row}
-    columns = [key for key in _FIRST if key in used]
-    columns += sorted(used.difference(_FIRST))
-    cells = [columns, *([row.get(key, "-") for key in columns] for row in rows)]
+    keys = [*(key for key in _FIRST if key in used), *sorted(used.difference(_FIRST))]
+    cells = [keys, *([row.get(key, "-") for key in keys] for row in rows)]
     if any(not cell or " " in cell for line in cells for cell in line):
         return None
-    widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
-    text = "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in cells
-    )
+    text = "\n".join(columns(cells))
     return text if _says(text, specs) else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from makeway import bitmap, vendors
+from makeway.columns import columns
 from makeway.hostlist import fold_hostlist
 from makeway.model import ClusterView, Job, JobState, Listing, Seconds, StatusCommand, Vocabulary
 
@@ -111,21 +112,10 @@ def _minutes(seconds: Seconds) -> str:
 
 
 def _listed(listing: Listing) -> str:
-    widths = [
-        max([len(heading), *(len(row[at]) for row in listing.rows)])
-        for at, heading in enumerate(listing.headings)
-    ]
-    right = [heading in listing.right for heading in listing.headings]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = (
-            cell.rjust(width) if last else cell.ljust(width)
-            for cell, width, last in zip(cells, widths, right, strict=True)
-        )
-        return (" " * listing.gap).join(parts).rstrip()
-
+    right = [at for at, heading in enumerate(listing.headings) if heading in listing.right]
+    headings, *rows = columns([listing.headings, *listing.rows], right, gap=listing.gap)
     lines = [listing.title] if listing.title else []
-    lines.append(line(listing.headings))
-    for at, row in enumerate(listing.rows):
-        lines += [line(row), *(f"  {note}" for note in listing.notes.get(at, ()))]
+    lines.append(headings)
+    for at, row in enumerate(rows):
+        lines += [row, *(f"  {note}" for note in listing.notes.get(at, ()))]
     return "\n".join([*lines, *([listing.footer] if listing.footer else [])])

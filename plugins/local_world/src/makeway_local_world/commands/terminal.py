@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from makeway.columns import columns
 from makeway.escapes import printable, printable_lines
 
 TYPE_CHECKING = False
@@ -53,18 +54,9 @@ def agreed(question: str) -> bool:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> list[str]:
-    """Return rows as columns with two spaces between them, a line each."""
+    """Return a heading and rows in columns, a line each; what others wrote is escaped."""
     shown = [headings, *([printable(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[at]) for row in shown) for at in range(len(headings))]
-
-    def line(cells: Sequence[str]) -> str:
-        laid = (
-            cell.rjust(width) if head in right else cell.ljust(width)
-            for cell, width, head in zip(cells, widths, headings, strict=True)
-        )
-        return "  ".join(laid).rstrip()
-
-    return list(map(line, shown))
+    return columns(shown, [at for at, heading in enumerate(headings) if heading in right])
 
 
 __all__ = ["agreed", "clear", "put", "say", "say_text", "table", "warn"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from makeway.columns import columns
 from makeway.config import dump_toml
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.state import write_state
@@ -94,7 +95,7 @@ def _show(found: Look) -> None:
         for job in found.jobs
     ]
     if found.jobs:
-        options.columns(rows)
+        click.echo("\n".join(columns(rows)))
 
 
 look = look_command

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +40,4 @@ def put(data: Any) -> None:
     click.echo(json.dumps(data, indent=1, sort_keys=True))
 
 
-def columns(rows: Iterable[Sequence[str]]) -> None:
-    """Print rows in columns."""
-    listed = [tuple(map(str, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    for row in listed:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-
-
-__all__ = ["columns", "config_argument", "json_option", "look_now", "put", "tell"]
+__all__ = ["config_argument", "json_option", "look_now", "put", "tell"]
