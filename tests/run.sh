@@ -21,8 +21,10 @@ for settings in plugins/*/pyproject.toml; do
 done
 
 python -m pip install --quiet --upgrade "pip>=25.1"  # the first that knows --group
+python -m pip install --quiet --group dev
+# The group has what builds them: an environment for each of two dozen would take minutes.
 # shellcheck disable=SC2086  # one word per project
-python -m pip install --quiet --group dev $projects
+python -m pip install --quiet --no-build-isolation $projects
 # Tests start hundreds of children: without bytecode each would compile everything anew.
 unset PYTHONDONTWRITEBYTECODE
 # By day a test that passed passes again; at night sets are walked in another order each time.
