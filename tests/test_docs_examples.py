@@ -183,9 +183,8 @@ def _writing_to(folder: Path, arguments: list[str]) -> list[str]:
 
 def _is_slow(arguments: list[str]) -> bool:
     """Whether another test runs it, with its output (``test_readme.py``), or it takes long."""
-    return arguments[0] in ("verify", "replay", "sweep") and any(
-        "kth" in word or "recordings" in word for word in arguments
-    )
+    large = any("kth" in word or "recordings" in word for word in arguments)
+    return arguments[0] == "tune" or (arguments[0] in ("verify", "replay", "sweep") and large)
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,29 @@ class ForeignConfig:
     """Path in the config -> ``file:line`` that says so."""
 
 
+@attrs.frozen(kw_only=True)
+class Knob:
+    """A setting that a search may change, in the words of the file that holds it."""
+
+    name: str
+    """As people of this scheduler say it, ``PartitionName=batch GraceTime``; no two of a site have the same."""
+    file: str
+    """Relative to the folder of the configuration; it need not be there yet."""
+    now: str
+    """What the file says; empty: nothing, so that the default holds."""
+    values: tuple[str, ...]
+    """What it may say instead, nearest first."""
+    written: Callable[[str, str], str]
+    """Returns a text of the file with a value in it; the rest stays as it is, comments too."""
+
+
 class ForeignReader(Protocol):
     """Reads a foreign configuration.
 
     A reader whose files depend on more than their text may have a method ``asked(release, accounts)``, which returns
     the reader to be used: `release` is what ``--release`` says, `accounts` what ``--accounting`` does, or None. One
-    with a true attribute ``names_all_nodes`` needs no ``--nodes``.
+    with a true attribute ``names_all_nodes`` needs no ``--nodes``. One whose files may be searched for better settings
+    (``makeway tune``) has a method ``knobs(source)``, which returns each `Knob` of them.
     """
 
     @property

@@ -94,6 +94,8 @@ class Metrics:
     """When the jobs of `wait_of` were submitted."""
     preemptions_of: dict[str, int] = attrs.field(factory=dict)
     """How often those of them had to make way that had to at all."""
+    losses: list[tuple[str, Seconds, int]] | None = None
+    """Each time that work was thrown away: the job, its seconds of running, its CPUs; None: they were not asked for."""
     pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
     """Preemptions by the group of the preemptor (empty: nobody in particular), that of the victim, and mode."""
 

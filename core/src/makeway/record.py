@@ -319,8 +319,11 @@ class Recorder:
         self._lose(self.histories[job.id], job.allocation, seconds)
 
     def _lose(self, history: History, allocation: Allocation | None, seconds: Seconds) -> None:
-        job, lost = history.job, seconds * self.shapes.cpus_held(allocation)
+        job, cpus = history.job, self.shapes.cpus_held(allocation)
+        lost = seconds * cpus
         history.lost += lost
+        if lost and self.metrics.losses is not None:
+            self.metrics.losses.append((job.id, seconds, cpus))
         self.metrics.core_seconds_lost += lost
         if lost:
             _, before = self.metrics.lost_by_job.get(job.id, ("", 0.0))

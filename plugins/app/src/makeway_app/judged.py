@@ -18,7 +18,7 @@ DRAWS = 1000
 """Logs that are drawn."""
 LEAST = 14
 """Days, or else hours, with jobs that a log must have."""
-_UNITS: tuple[tuple[str, Seconds], ...] = (("day", 86400.0), ("hour", 3600.0))
+UNITS: tuple[tuple[str, Seconds], ...] = (("day", 86400.0), ("hour", 3600.0))
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ def judge(
     if not changes:
         return None
     value = math.fsum(changes.values()) / (1 if summed else len(changes))
-    for unit, length in _UNITS:
+    for unit, length in UNITS:
         parts = _parts(changes, submitted, length)
         if len(parts) >= LEAST:
             low, high = _interval(parts, seed, summed=summed)
@@ -85,4 +85,4 @@ def _interval(parts: list[tuple[float, int]], seed: int, *, summed: bool) -> tup
     return values[beyond], values[DRAWS - 1 - beyond]
 
 
-__all__ = ["DRAWS", "LEAST", "Judged", "judge"]
+__all__ = ["DRAWS", "LEAST", "UNITS", "Judged", "judge"]

@@ -7,13 +7,14 @@ that cannot be read leaves the default, with a warning that says so.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.foreign import ForeignConfig, LeftOut, Source
-from makeway_moab_qos import records
+from makeway.foreign import ForeignConfig, Knob, LeftOut, Source
+from makeway_moab_qos import records, tuning
 from makeway_moab_qos.draft import SLIP, Draft, weight_of
 from makeway_moab_qos.grammar import (
     Parsed,
@@ -48,6 +49,10 @@ class MoabReader:
     def translate(self, source: Source) -> ForeignConfig:
         """Read it; a file called maui.* is for Maui."""
         return translate(source, maui=source.name.startswith("maui"))
+
+    def knobs(self, source: Source) -> Sequence[Knob]:
+        """Return what a search may change in it."""
+        return tuning.knobs(source, maui=source.name.startswith("maui"))
 
 
 def translate(source: Source, *, maui: bool) -> ForeignConfig:

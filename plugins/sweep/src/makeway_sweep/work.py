@@ -21,6 +21,7 @@ from makeway_app.archive import About, JsonArchive
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.processes import side_by_side
 from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_sweep.plan import Variant
 
 
@@ -43,6 +44,20 @@ class Task:
     """Plugins in loose files, by name."""
     records: bool = False
     """Whether records are wanted beside the figures."""
+    by_job: bool = False
+    """Whether it is wanted what became of each job."""
+
+
+@attrs.frozen(kw_only=True)
+class ByJob:
+    """What became of each job of a run, by its id."""
+
+    waits: Mapping[str, Seconds]
+    """Of the jobs that started: from submission to the first start."""
+    preempted: Mapping[str, int]
+    """How often each of those had to make way that had to at all."""
+    losses: Sequence[tuple[str, Seconds, int]]
+    """Each time that work was thrown away: the job, its seconds of running, its CPUs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +70,8 @@ class Outcome:
     never: int = 0
     """Jobs that can never run."""
     record: bytes | None = None
+    by_job: ByJob | None = None
+    """None: it was not wanted."""
     error: str = ""
 
 
@@ -75,7 +92,19 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
     cluster = build_cluster(config)
     with contextlib.ExitStack() as stack:
         archive = stack.enter_context(JsonArchive()) if task.records else None
-        options = Options(until=task.until, keep=False, archive=archive, plugins=load_files(task.files))
+
+        def started(engine: Engine) -> None:
+            if task.by_job:
+                engine.recorder.metrics.wait_of = {}
+                engine.recorder.metrics.losses = []
+
+        options = Options(
+            until=task.until,
+            keep=False,
+            archive=archive,
+            plugins=load_files(task.files),
+            started=started,
+        )
         done = replay(config, iter(shared.jobs), options=options, cluster=cluster)
         metrics = done.recorder.metrics
         metrics.rows_unusable = shared.unusable
@@ -91,8 +120,17 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
             with gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as packed:
                 archive.write(lambda text: packed.write(text.encode()), done, about, {"metrics": figures})
             record = content.getvalue()
+    by_job = None
+    if task.by_job:
+        by_job = ByJob(
+            waits=metrics.wait_of or {}, preempted=metrics.preemptions_of, losses=metrics.losses or ()
+        )
     return Outcome(
-        identity=variant.identity, metrics=figures, never=len(done.recorder.unrunnable), record=record
+        identity=variant.identity,
+        metrics=figures,
+        never=len(done.recorder.unrunnable),
+        record=record,
+        by_job=by_job,
     )
 
 
@@ -148,4 +186,4 @@ def on_dask(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, address
             yield Outcome(identity=futures[future].identity, error=text)
 
 
-__all__ = ["Outcome", "Shared", "Task", "on_cores", "on_dask", "run"]
+__all__ = ["ByJob", "Outcome", "Shared", "Task", "on_cores", "on_dask", "run"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.foreign import ForeignConfig, Source
+from makeway.foreign import ForeignConfig, Knob, Source
+from makeway_kueue_cohort.reader import tuning
 from makeway_kueue_cohort.reader.documents import documents
 from makeway_kueue_cohort.reader.machines import machines
 from makeway_kueue_cohort.reader.objects import Site, read
@@ -42,6 +43,10 @@ class ManifestReader:
         if site.problems:
             raise ConfigError(source.name, site.problems)
         return _config(site)
+
+    def knobs(self, source: Source) -> Sequence[Knob]:
+        """Return what a search may change: who makes way in each ClusterQueue."""
+        return tuning.knobs(source)
 
 
 def _names_that_are_there(site: Site) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from makeway.errors import ConfigError, nearest
-from makeway.foreign import ForeignConfig, Source
+from makeway.foreign import ForeignConfig, Knob, Source
 from makeway.settings import structure
 from makeway_lsf_queue import check, values
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.groups import hosts_in
-from makeway_lsf_queue.reader import keywords, tables
+from makeway_lsf_queue.reader import keywords, tables, tuning
 from makeway_lsf_queue.reader.grammar import Messages
 from makeway_lsf_queue.reader.hosts import drop_wrong_hosts, places_of
 from makeway_lsf_queue.reader.lsf_conf import lsf_conf
@@ -71,6 +71,17 @@ class LsbQueuesReader:
             draft.lsf_conf = {key: known[key] for key in keywords.LSF_CONF if key in known}
             said += messages.found
         return _translated(draft, said, guesses, source.name)
+
+    def knobs(self, source: Source) -> Sequence[Knob]:
+        """Return what a search may change in it, and in lsb.params beside it.
+
+        :raises ConfigError: one of them cannot be read.
+        """
+        draft, said = Draft(), list[str]()
+        params = _text_of(source, "lsb.params") or ""
+        self._take(source.name, source.text, tables.read_queues, draft, said)
+        self._take("lsb.params", params, tables.read_params, draft, said)
+        return tuning.knobs(source.name, draft)
 
     def _take(
         self,

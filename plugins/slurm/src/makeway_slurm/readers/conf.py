@@ -14,13 +14,13 @@ import attrs
 
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate, without_none
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import ForeignConfig, Source
+from makeway.foreign import ForeignConfig, Knob, Source
 from makeway.model import NOTHING
 from makeway.readers.api import Imported
 from makeway.settings import unstructure
 from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
-from makeway_slurm.readers import gres_conf, names, releases, resources, site, topologies, topology
+from makeway_slurm.readers import gres_conf, knobs, names, releases, resources, site, topologies, topology
 from makeway_slurm.readers.accounting import NO_ACCOUNTING, Accounting
 from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.draft import Draft, left_out
@@ -100,6 +100,14 @@ class SlurmConfReader:
             idle=found.idle,
             places=found.places,
         )
+
+    def knobs(self, source: Source) -> Sequence[Knob]:
+        """Return what a search may change in it and in what it includes.
+
+        :raises ConfigError: it cannot be read.
+        """
+        path = getattr(source, "path", None)
+        return () if path is None else knobs.knobs(path)
 
     def read(self, path: Path) -> Imported:
         """Read it and all that it includes; `makeway.config.dump_toml` writes the result as TOML.

@@ -1,0 +1,388 @@
+"""``makeway tune``: what should a site change, what does that do to whom, and how sure is it?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import click
+import numpy as np
+from rich.console import RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from makeway import registry
+from makeway.errors import ConfigError, Problem, nearest
+from makeway.model import Seconds
+from makeway.plain import seconds_of
+from makeway.readers.api import ReadOptions
+from makeway_app.archive import JsonArchive
+from makeway_app.cli.asked import Asked
+from makeway_app.cli.group import FAILED
+from makeway_app.cli.inputs import Loaded, open_jobs, with_actions
+from makeway_app.cli.loose import load_files
+from makeway_app.cli.meter import Board
+from makeway_app.cli.options import Duration, workload_options
+from makeway_app.cli.outputs import Output, check_names
+from makeway_app.cli.processes import cores
+from makeway_app.cli.records import Keeper
+from makeway_app.cli.request import CONFIGURED, Request, in_world
+from makeway_app.cli.running import ran
+from makeway_app.cli.terminal import console, note, show
+from makeway_app.report import short_name
+from makeway_sweep.work import Outcome
+from makeway_tune import tell
+from makeway_tune.answer import Answer, answer, candidate, groups_of, measures_of, score_of
+from makeway_tune.facts import Costs, Facts, facts_of
+from makeway_tune.files import Chosen, site_of
+from makeway_tune.goals import Goals, goals_of
+from makeway_tune.log import KINDS, Array, Group, Log, busiest, log_of
+from makeway_tune.runs import Runner, no_warm_start
+from makeway_tune.search import Score, front, search
+from makeway_tune.sure import Drawn, disturbed, draws
+
+_WEEK, _ALL = "week", "all"
+_SEARCHING = 0.6
+"""Share of the time that goes into the search."""
+_FINALISTS = 5
+_DISTURBED = 2
+"""Replays with other run times."""
+
+
+@click.command()
+@workload_options
+@click.option(
+    "--minimise",
+    multiple=True,
+    metavar="MEASURE",
+    help="What is to become less: lost-hours, wait, preempted or hit-twice, of all jobs or of some: "
+    "'wait[urgent].p95'. Repeatable; else lost-hours and wait.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="LIMIT",
+    help="What has to hold: 'wait[urgent].p95<=10min', 'lost-hours[batch]<=90%' of today's. Repeatable.",
+)
+@click.option(
+    "--never",
+    multiple=True,
+    metavar="MEASURE",
+    help="What must not happen at all: 'preempted[gold]'. Repeatable.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Change only settings with this in their name.")
+@click.option(
+    "--without", multiple=True, metavar="NAME", help="Leave settings with this in their name alone."
+)
+@click.option(
+    "--trials", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Candidates to try."
+)
+@click.option(
+    "--within",
+    type=Duration(),
+    default="30min",
+    show_default=True,
+    help="Begin no new trials once this has passed, less what the finalists take.",
+)
+@click.option(
+    "--checkpoint-every",
+    multiple=True,
+    metavar="[GROUP=]TIME",
+    help="Count lost work since the last checkpoint, of those that jobs of a partition or user write by themselves. "
+    "Repeatable.",
+)
+@click.option(
+    "--restart-cost",
+    multiple=True,
+    metavar="[GROUP=]TIME",
+    help="Count so much more lost work each time that such a job begins again. Repeatable.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Search and draw anew.")
+@click.option("--workers", type=click.IntRange(1, 4096), help="Processes at once; else one per core.")
+@click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler listens there.")
+@click.option("--json", "json_file", metavar="FILE", help="Write all figures.")
+@registry.one_look()
+def tune(
+    asked: Asked,
+    minimise: tuple[str, ...],
+    keep: tuple[str, ...],
+    never: tuple[str, ...],
+    only: tuple[str, ...],
+    without: tuple[str, ...],
+    trials: int,
+    within: Seconds,
+    checkpoint_every: tuple[str, ...],
+    restart_cost: tuple[str, ...],
+    seed: int,
+    workers: int | None,
+    dask: str | None,
+    json_file: str | None,
+) -> None:
+    """Search the settings of the site's own scheduler for better ones, and say what they do to whom, and how sure.
+
+    CONFIG is slurm.conf, lsb.queues, moab.cfg, a manifest of Kueue or TOML, and WORKLOAD a log.  Candidates are
+    edits of CONFIG, tried on the busiest week of the log; the best are replayed over all of it.  The one that is
+    recommended comes as a difference of CONFIG.
+    """
+    began = time.monotonic()
+    if asked.workload is not None:
+        check_names([("--json", json_file)], [asked.config, asked.workload, *asked.accounting])
+    loaded = asked.load()
+    note("warning", loaded.warnings)
+    base = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
+    no_warm_start(base, asked.config)
+    opened = open_jobs(loaded, asked.workload, ReadOptions(config=base, limit=asked.limit), asked.format)
+    log = log_of(tuple(opened.jobs), base, opened.name)
+    note("note", opened.notes)
+    goals = goals_of(minimise, keep, never, log)
+    costs = Costs(
+        every=_by_group(checkpoint_every, "--checkpoint-every", log),
+        restart=_by_group(restart_cost, "--restart-cost", log),
+    )
+    site = site_of(asked.config, loaded.config, only, without)
+    runner = Runner(
+        asked=asked,
+        site=site,
+        leader=loaded.config.policy.preempt,
+        workers=workers or cores(),
+        dask=dask,
+    )
+    runner.add(_ALL, log.jobs, opened.start_wall)
+    for at in range(_DISTURBED):
+        runner.add(f"{_ALL}~{at}", disturbed(log.jobs, seed * 1000 + at), opened.start_wall)
+    work = _Work(runner=runner, log=log, goals=goals, costs=costs)
+    calibration, shown = _calibrated(asked, loaded, log)
+    tried = work.searched(trials, seed, began + within * _SEARCHING)
+    chosen = work.finalists(tried, within - (time.monotonic() - began))
+    found = work.answered(chosen, draws(log, seed))
+    head = tell.heading(len(log.jobs), log.days, len(tried), int(work.week.sum()), len(chosen))
+    show([head, *shown, *tell.tables(found)])
+    note("note", work.cut)
+    if json_file is not None:
+        about = {
+            "jobs": len(log.jobs),
+            "days": round(log.days, 6),
+            "tried": len(tried),
+            "refused": len(runner.refused),
+            "settings": [each.name for each in site.knobs],
+            "against_log": calibration,
+        }
+        with Output(json_file) as target:
+            target.write(json.dumps(tell.as_dict(found, about), indent=1, ensure_ascii=False) + "\n")
+    if found.impossible:
+        raise click.exceptions.Exit(FAILED)
+
+
+@attrs.define(eq=False)
+class _Work:
+    """Search, finalists, answer."""
+
+    runner: Runner
+    log: Log
+    goals: Goals
+    costs: Costs
+    cut: list[str] = attrs.field(factory=list)
+    """What there was no time for."""
+    spent: Seconds = 0.0
+    """What a replay of the site as configured took over the whole log."""
+    week: Array = None
+    """Jobs of the week on which candidates are tried."""
+
+    # ------------------------------------------------------------------------------- search
+    def searched(self, trials: int, seed: int, until: float) -> dict[Chosen, Score]:
+        """Replay the whole log as configured, and candidates over the week that has most waiting and lost work."""
+        began = time.monotonic()
+        today = self._facts(self.runner.outcomes([((), _ALL)])[(), _ALL])
+        self.spent = time.monotonic() - began
+        self.week = busiest(self.log, _shares(today.waits) + _shares(today.lost))
+        jobs = [spec for spec, mine in zip(self.log.jobs, self.week, strict=True) if mine]
+        self.runner.add(_WEEK, jobs, self.runner.workloads[_ALL].epoch)
+        with _progress(trials) as advance:
+            tried = search(
+                self.runner.site,
+                self.scores,
+                len(self.goals.minimise),
+                trials=trials,
+                seed=seed,
+                until=until,
+                progress=advance,
+            )
+        if len(tried) + len(self.runner.refused) < trials and time.monotonic() >= until:
+            self.cut.append(f"{len(tried):,} of {trials:,} candidates were tried, for --within was over")
+        return tried
+
+    def scores(self, chosen: Sequence[Chosen]) -> list[Score | None]:
+        """Return what candidates came to over that week."""
+        outcomes = self.runner.outcomes([((), _WEEK), *((each, _WEEK) for each in chosen)])
+        today = outcomes[(), _WEEK]
+        return [self._score(outcomes.get((each, _WEEK)), today) for each in chosen]
+
+    def _score(self, outcome: Outcome | None, today: Outcome) -> Score | None:
+        if outcome is None:
+            return None
+        more = max(0, _undone(outcome) - _undone(today))
+        return score_of(self.goals, self.log, self._facts(outcome), self._facts(today), self.week, more)
+
+    def _facts(self, outcome: Outcome) -> Facts:
+        assert outcome.by_job is not None
+        return facts_of(self.log, outcome.by_job, self.costs)
+
+    # ---------------------------------------------------------------------------- finalists
+    def finalists(self, tried: dict[Chosen, Score], left: Seconds) -> list[Chosen]:
+        """Return the best of that week, without changes that change nothing, as many as there is time for."""
+        each_takes = self.spent * (1 + _DISTURBED) / self.runner.workers
+        most = max(1, min(_FINALISTS, int(left / each_takes) - 1 if each_takes else _FINALISTS))
+        if most < _FINALISTS:
+            self.cut.append(
+                f"{most} of up to {_FINALISTS} finalists were replayed over all, for want of time"
+            )
+        best = [each for each in front(tried) if each][:most]
+        lean = [self._lean(each, tried) for each in best]
+        return [each for each in dict.fromkeys(lean) if each]
+
+    def _lean(self, chosen: Chosen, tried: dict[Chosen, Score]) -> Chosen:
+        """Take back changes one by one that make no figure of that week better."""
+        score = tried[chosen]
+        for each in chosen if len(chosen) > 1 else ():
+            less = tuple(other for other in chosen if other != each)
+            (found,) = [tried[less]] if less in tried else self.scores([less])
+            if found is not None and (found == score or _as_good(found, score)):
+                chosen, score = less, found
+        return chosen
+
+    def answered(self, chosen: Sequence[Chosen], drawings: Drawn) -> Answer:
+        """Replay the finalists over the whole log, with other run times as well, and work out the answer."""
+        names = [_ALL, *(f"{_ALL}~{at}" for at in range(_DISTURBED))]
+        every = [(), *chosen]
+        outcomes = self.runner.outcomes([(each, name) for each in every for name in names])
+        runs = {
+            each: [self._facts(outcomes[each, name]) for name in names]
+            for each in every
+            if all((each, name) in outcomes for name in names)
+        }
+        every = self._on_front(runs, {each: _undone(outcomes[each, _ALL]) for each in runs})
+        groups = groups_of(self.log, runs[()])
+        measures = measures_of(self.goals, groups)
+        candidates = [
+            candidate(
+                short_name(at),
+                each,
+                self.runner.site,
+                runs[each],
+                runs[()],
+                _undone(outcomes[each, _ALL]),
+                self.log,
+                self.goals,
+                measures,
+                drawings,
+            )
+            for at, each in enumerate(every)
+        ]
+        return answer(candidates, self.goals, groups)
+
+    def _on_front(self, runs: Mapping[Chosen, Sequence[Facts]], undone: Mapping[Chosen, int]) -> list[Chosen]:
+        """Return what is configured, and the candidates that no other beats over the whole log."""
+        today = runs[()][0]
+        scores = {
+            each: score_of(
+                self.goals, self.log, facts[0], today, self.log.mask(None), max(0, undone[each] - undone[()])
+            )
+            for each, facts in runs.items()
+        }
+        best = [
+            each
+            for each, score in scores.items()
+            if each and not any(other.dominates(score) for other in scores.values())
+        ]
+        return [(), *best]
+
+
+def _shares(values: Array) -> Array:
+    """Return the share of each job in a sum; of a sum of nothing, nothing."""
+    known = np.nan_to_num(values)
+    total = known.sum()
+    return known / total if total else known
+
+
+def _as_good(one: Score, other: Score) -> bool:
+    return one.kept >= other.kept and all(a <= b for a, b in zip(one.values, other.values, strict=True))
+
+
+def _undone(outcome: Outcome) -> int:
+    metrics = outcome.metrics or {}
+    return int(metrics.get("jobs_unfinished", 0) + metrics.get("jobs_ended_by_preemption", 0))
+
+
+# ------------------------------------------------------------------------------- calibration
+def _calibrated(asked: Asked, loaded: Loaded, log: Log) -> tuple[dict[str, Any] | None, list[RenderableType]]:
+    """Replay the log as configured and hold it against what happened; nothing if the log does not say that."""
+    if not any("wait" in spec.attributes for spec in log.jobs):
+        return None, [Text("how near the replay is to what happened: the log does not say when jobs started")]
+    against = registry.tool("against", "--against-log").AgainstLog()
+    config = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
+    config, _ = registry.translated(config, loaded.config.policy.preempt)
+    request = Request(
+        loaded=loaded,
+        workload=asked.workload,
+        format=asked.format,
+        limit=asked.limit,
+        until=asked.until,
+        queues={},
+        check_invariants=False,
+        all_rejected=False,
+        plugins=load_files(asked.plugin_files),
+        warm_up=asked.warm_up,
+    )
+    board = Board(["as configured"], console(err=True))
+    with JsonArchive() as archive:
+        done = ran(request, CONFIGURED, config, Keeper(archive=archive, against=against), board.gauges[0])
+    # Partitions and the sentences; accounts and users are in --json.
+    listed = list(against.tables(done.column, loaded.matters))
+    return against.as_dict(), [*listed[:2], *listed[-2:-1]]
+
+
+# ------------------------------------------------------------------------------------- options
+def _by_group(texts: Sequence[str], option: str, log: Log) -> Callable[[int], Seconds]:
+    """Read ``[GROUP=]TIME``; the last one that is about a job counts.
+
+    :raises ConfigError: one cannot be read, or its group has no jobs.
+    """
+    values = [0.0] * len(log.jobs)
+    for text in texts:
+        name, _, length = text.strip().rpartition("=")
+        seconds = seconds_of(length)
+        try:
+            seconds = float(length) if seconds is None else seconds
+        except ValueError:
+            allowed = "allowed: [GROUP=]TIME, such as batch=30min"
+            raise ConfigError(f"{option} {text}", [Problem("", f"got {length!r}; {allowed}")]) from None
+        if not 0 <= seconds < float("inf"):
+            raise ConfigError(f"{option} {text}", [Problem("", f"got {length!r}; allowed: 0 or more")])
+        kind = next((kind for kind in KINDS if not name or name in log.names(kind)), None)
+        if kind is None:
+            known = [each for kind in KINDS for each in log.names(kind)]
+            said = f"no partition, QOS, account or user {name!r} has jobs in the log{nearest(name, known)}"
+            raise ConfigError(f"{option} {text}", [Problem("", said)])
+        mask = log.mask(Group(kind, name) if name else None)
+        values = [seconds if mine else value for mine, value in zip(mask, values, strict=True)]
+    return values.__getitem__
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many candidates are done; only on a terminal."""
+    target = console(err=True)
+    if not target.is_terminal:
+        yield lambda number: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("candidates"))
+    with Progress(*columns, console=target, transient=True) as shown:
+        task = shown.add_task("searching", total=total)
+        yield lambda number: shown.advance(task, number)
+
+
+__all__ = ["tune"]

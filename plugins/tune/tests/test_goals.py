@@ -1,0 +1,148 @@
+"""Goals, figures and intervals, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from makeway.config import parse_toml
+from makeway.model import JobSpec
+from makeway_sweep.work import ByJob
+from makeway_tune.facts import Costs, Facts, drawn, facts_of, value
+from makeway_tune.goals import Limit, Measure, goals_of, measure_of
+from makeway_tune.log import Group, Log, busiest, log_of
+from makeway_tune.sure import change, disturbed, draws, told
+
+CONFIG = parse_toml(
+    'node = [{ name = "n1", cpus = 4 }]\npartition = [{ name = "low", default = true }, { name = "high" }]',
+    "cluster.toml",
+)
+DAYS = 16
+
+
+def log_with(users: int = 2) -> Log:
+    """Return a log of two jobs a day for 16 days: one of low, one of high."""
+    jobs = [
+        JobSpec(
+            id=f"{day}{name}",
+            user=f"u{day % users}",
+            partitions=() if name == "low" else (name,),
+            submit_at=day * 86400.0,
+            run_time=100.0,
+            time_limit=120.0,
+        )
+        for day in range(DAYS)
+        for name in ("low", "high")
+    ]
+    return log_of(jobs, CONFIG, "log")
+
+
+def facts(log: Log, waits: list[float], lost: float = 0.0) -> Facts:
+    """Return a run in which jobs waited so long, and each lost so much."""
+    size = len(log.jobs)
+    return Facts(np.array(waits), np.full(size, lost), np.zeros(size))
+
+
+def test_a_log_of_days_is_cut_into_days() -> None:
+    """16 days with jobs are enough for days; a week has 7 of them, and jobs without a partition are of the default."""
+    log = log_with()
+    assert (log.unit, log.parts, log.drawn, log.days) == ("day", 16, 7, 16.0)
+    assert log.names("partition") == ["high", "low"]
+
+
+def test_goals_are_read() -> None:
+    """Measures, groups of any kind, limits in minutes, in shares of today, and never."""
+    log = log_with()
+    high = Group("partition", "high")
+    goals = goals_of(
+        ["lost-hours[user=u1]"], ["wait[high].p95 <= 10min", "lost-hours<=90%"], ["preempted[high]"], log
+    )
+    assert goals.minimise == (Measure(what="lost-hours", whose=Group("user", "u1")),)
+    assert goals.limits == (
+        Limit(
+            measure=Measure(what="wait", whose=high, stat="p95"), most=600.0, said="wait[high].p95 <= 10min"
+        ),
+        Limit(measure=Measure(what="lost-hours"), most=0.9, relative=True, said="lost-hours<=90%"),
+        Limit(measure=Measure(what="preempted", whose=high), most=0.0, said="never preempted[high]"),
+    )
+    assert goals.limits[1].bound(200.0) == 180.0
+    assert str(measure_of("wait[high]", "--minimise", log)) == "wait[high].mean"
+
+
+def test_figures_of_a_run() -> None:
+    """Two jobs a day: those of low wait 10 s, those of high 30 s; one job is hit twice and loses half an hour twice."""
+    log = log_with()
+    found = ByJob(
+        waits={spec.id: 30.0 if spec.partitions else 10.0 for spec in log.jobs},
+        preempted={"3low": 2},
+        losses=[("3low", 1800.0, 4), ("3low", 1800.0, 4)],
+    )
+    run = facts_of(log, found, Costs())
+    assert value(measure_of("wait", "", log), log, run) == 20.0
+    assert value(measure_of("wait[low].p95", "", log), log, run) == 10.0
+    assert value(measure_of("lost-hours", "", log), log, run) == 4.0 / 16
+    assert value(measure_of("preempted[low]", "", log), log, run) == 2 / 16
+    assert value(measure_of("hit-twice[high]", "", log), log, run) == 0.0
+    assert value(measure_of("hit-twice[u1]", "", log), log, run) == 1 / 16
+    cheaper = facts_of(log, found, Costs(every=lambda at: 1500.0, restart=lambda at: 60.0))
+    assert cheaper.lost.sum() == pytest.approx(2 * 360 * 4 / 3600)
+
+
+def test_a_job_that_never_started_has_no_wait() -> None:
+    """Waits are those of jobs that started."""
+    log = log_with()
+    run = facts_of(log, ByJob(waits={"0low": 5.0}, preempted={}, losses=()), Costs())
+    assert value(measure_of("wait", "", log), log, run) == 5.0
+    assert math.isnan(value(measure_of("wait[high]", "", log), log, run))
+
+
+def test_drawn_weeks_are_what_their_days_are() -> None:
+    """A week of one day seven times over has the figures of that day."""
+    log = log_with()
+    run = facts(log, [float(at // 2) for at in range(2 * DAYS)], lost=1.0)
+    counts = np.zeros((2, DAYS))
+    counts[0, 3] = counts[1, 5] = 7
+    for text in ("wait", "wait.median", "wait.p95", "wait.max"):
+        assert list(drawn(measure_of(text, "", log), log, run, counts)) == [3.0, 5.0]
+    assert list(drawn(measure_of("lost-hours", "", log), log, run, counts)) == [2.0, 2.0]
+
+
+def test_what_never_varies_is_sure() -> None:
+    """Days that are all alike leave no doubt; days that differ do, and a difference of noise is said to be none."""
+    log = log_with()
+    drawings = draws(log, 1)
+    assert set(drawings.weeks.sum(axis=1)) == {7.0}
+    assert set(drawings.logs.sum(axis=1)) == {16.0}
+    same, less = facts(log, [100.0] * 32), facts(log, [60.0] * 32)
+    wait = measure_of("wait", "", log)
+    found = told(wait, log, [same], drawings)
+    assert (found.low, found.value, found.high) == (100.0, 100.0, 100.0)
+    moved = change(wait, log, [same], [less], drawings)
+    assert moved.differs
+    assert (moved.low, moved.value, moved.high) == (-40.0, -40.0, -40.0)
+    chance = np.random.default_rng(2)
+    noise = facts(log, list(100.0 + chance.normal(0, 50, 32)))
+    assert not change(wait, log, [same], [noise], drawings).differs
+
+
+def test_run_times_are_a_little_off_and_within_limits() -> None:
+    """The same for every candidate; no job outgrows its limit."""
+    log = log_with()
+    made = disturbed(log.jobs, 3)
+    assert made == disturbed(log.jobs, 3)
+    lengths = [spec.run_time or 0.0 for spec in made]
+    assert len(set(lengths)) > 10
+    assert max(lengths) <= 120.0
+    assert [spec.submit_at for spec in made] == [spec.submit_at for spec in log.jobs]
+
+
+def test_the_busiest_week() -> None:
+    """Candidates are tried where there is something to win."""
+    log = log_with()
+    weight = np.zeros(32)
+    weight[20] = 1.0  # day 10
+    found = busiest(log, weight)
+    assert found[20]
+    assert found.sum() == 14
