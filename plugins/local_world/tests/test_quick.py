@@ -19,7 +19,7 @@ from makeway_local_world.commands.words import Wrong
 
 Site = Any
 OURS = {"makeway", "makeway_app", "makeway_local_world"}
-LIGHT = {"makeway", "makeway.escapes", "makeway.fault", "makeway_app", "makeway_app.start"}
+LIGHT = {"makeway", "makeway.columns", "makeway.escapes", "makeway.fault", "makeway_app", "makeway_app.start"}
 
 
 def _imported(code: str, arguments: Sequence[str], environ: dict[str, str]) -> set[str]:
