@@ -122,7 +122,7 @@ def test_a_wrong_command_line_and_help(site: Site) -> None:
     for option in submit.options:
         assert option.names[-1] in shown
     assert site.run("cancel", "1", "--all").exit_code == 2
-    assert site.run("wait").exit_code == 2
+    assert site.run("hold").exit_code == 2
 
 
 def test_many_commands_at_once(up: Site) -> None:
