@@ -354,6 +354,12 @@ RULES: Mapping[str, Rule] = {
         section="slurm-priority-and-limits 4",
         defect=True,
     ),
+    "unknown_accounts_are_none": Rule(
+        "an account that accounting does not know counts for nothing in AllowAccounts and DenyAccounts; a partition "
+        "that allows only such accounts is open to all",
+        "23.02",
+        section="slurm-priority-and-limits 7",
+    ),
     "backfill_plans_for_barred_accounts": Rule(
         "backfill keeps nodes, from now on if they are idle, for a job whose account may not use its partition; for "
         "one whose QOS may not it keeps none (a defect; measured on 22.05.8; later releases: open)",

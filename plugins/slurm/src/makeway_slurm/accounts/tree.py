@@ -84,6 +84,8 @@ class Tree:
         for node in self.users:
             if not node.partition and (node.default or node.user not in self._home):
                 self._home[node.user] = node
+        self.accounts = frozenset(node.account for node in nodes)
+        """All accounts, in lower case."""
         self.most_priority = max((priority_of(node) for node in nodes), default=0)
 
     def of(self, user: str, account: str | None, partition: str) -> Association | None:

@@ -11,6 +11,7 @@ from makeway_slurm.limits.settings import Settings
 
 LISTS = ("AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos")
 """Keys of a PartitionName line that say who may use it."""
+_ACCOUNTS = ("AllowAccounts", "DenyAccounts")
 _ALL = ("", "all")
 ACCOUNT = "Job's account not permitted to use this partition"
 QOS = "Job's QOS not permitted to use this partition"
@@ -23,8 +24,13 @@ class Door:
     def __init__(self, view: ClusterView, settings: Settings, usage: UsageBook) -> None:
         self._settings = settings
         self._usage = usage
+        known = (
+            usage.tree.accounts if usage.tree is not None and view.rule("unknown_accounts_are_none") else None
+        )
         self._lists = {
-            (partition.index, key): _names(partition.attributes.get(key, ""))
+            (partition.index, key): _names(
+                partition.attributes.get(key, ""), known if key in _ACCOUNTS else None
+            )
             for partition in view.cluster.partitions
             for key in LISTS
         }
@@ -152,9 +158,15 @@ def _words(value: object) -> list[str]:
     return [str(word).strip() for word in words]
 
 
-def _names(value: object) -> frozenset[str]:
-    names = [word.lower() for word in _words(value)]
-    return frozenset() if any(name in _ALL for name in names) else frozenset(names)
+def _names(value: object, known: frozenset[str] | None = None) -> frozenset[str]:
+    """Return a list of names; none: it is open to all.
+
+    :param known: names that count; None: all do.
+    """
+    names = frozenset(word.lower() for word in _words(value))
+    if any(name in _ALL for name in names):
+        return frozenset()
+    return names if known is None else names & known
 
 
 __all__ = ["LISTS", "Door"]

@@ -58,9 +58,9 @@ class Draft:
 
     @property
     def multifactor(self) -> bool:
-        """Whether priority/multifactor is in force, which it is by default since 23.02.5."""
+        """Whether priority/multifactor is in force, which it is by default since 23.11."""
         kind = self.get("PriorityType")
-        return self.since("23.02.5") if kind is None else kind.value.lower() == "priority/multifactor"
+        return self.since("23.11") if kind is None else kind.value.lower() == "priority/multifactor"
 
     def get(self, key: str) -> Setting | None:
         """Return a simple parameter, or None."""

@@ -260,18 +260,18 @@ def _task_plugin(draft: Draft) -> str | None:
     """Return TaskPlugin; it decides what CR_CPU means to gang. slurm-gang-and-select 1.2."""
     setting = draft.get("TaskPlugin")
     if setting is None:
-        return None if draft.since("23.02.5") else "task/none"
+        return None if draft.since("23.11") else "task/none"
     words = _lower_words(setting.value)
     return ",".join(word if word.startswith("task/") else f"task/{word}" for word in words)
 
 
 def _priority_type(draft: Draft) -> str | None:
-    """Return PriorityType; its default changed with 23.02.5. slurm-gang-and-select 0.3."""
+    """Return PriorityType; its default changed with 23.11. slurm-gang-and-select 0.3."""
     setting = draft.get("PriorityType")
     if setting is None:
         if draft.release is None:
             return None
-        return _PRIORITIES[1] if draft.since("23.02.5") else _PRIORITIES[0]
+        return _PRIORITIES[1] if draft.since("23.11") else _PRIORITIES[0]
     return draft.read_plugin(setting, _PRIORITIES, _PRIORITIES[0])
 
 

@@ -68,7 +68,7 @@ def in_force(draft: Draft) -> bool:
     """Whether priority/multifactor gives the priorities; of a file without release and PriorityType it is not said."""
     setting = draft.get("PriorityType")
     if setting is None:
-        return draft.release is not None and draft.since("23.02.5")
+        return draft.release is not None and draft.since("23.11")
     return setting.value.lower() == NAME
 
 

@@ -398,7 +398,7 @@ def _of_priorities(
     """
     recorded = {}
     for row in table.rows:
-        full = dict(zip(_SPRIO, row.values(), strict=False))
+        full = _columns(row)
         recorded[tasks.get(full["job"], full["job"].partition("[")[0]), full["partition"]] = full
     replayed = {}
     for each in rows:
@@ -420,6 +420,16 @@ def _of_priorities(
                 yield Difference(
                     Aspect.STATES, job, table.taken, f"sprio {column} {mine.get(column, '')}", other[column]
                 )
+
+
+def _columns(row: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a row of sprio by its columns.
+
+    22.05 prints no account and no QOS for the format that asks for them, so that there all values after the user
+    stand two names too early, and the last two names are missing.
+    """
+    whole = all(column in row for column in _SPRIO)
+    return row if whole else dict(zip(_SPRIO, row.values(), strict=False))
 
 
 def _of_shares(table: Table, rows: Sequence[Mapping[str, str]]) -> Iterator[Difference]:
