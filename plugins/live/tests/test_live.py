@@ -194,8 +194,8 @@ def test_a_job_for_a_time_of_day_begins_then(how: str) -> None:
     assert started == [pytest.approx(begins, abs=2.0)]
 
 
-def test_begin_is_changed_only_before_it_has_come() -> None:
-    """Whoever may start already is left where it is; what is no number is refused."""
+def test_begin_is_changed_while_a_job_waits() -> None:
+    """Also of one that might have started already; what is no number is refused."""
     clock = FakeClock()
     loop = live(clock)
     late, held = builders.jobs("job partition cpus run_time\nlate urgent 2 5\nheld urgent 2 5")
@@ -205,7 +205,7 @@ def test_begin_is_changed_only_before_it_has_come() -> None:
     loop.feed(Command("change", "late", None, "begin=soon"))
     loop.turn()
     jobs = loop.engine.ledger.jobs
-    assert (jobs["late"].eligible_at, jobs["held"].eligible_at) == (7.0, 0.0)
+    assert (jobs["late"].eligible_at, jobs["held"].eligible_at) == (7.0, 7.0)
     assert jobs["late"].spec.begin_at == 7.0
 
 

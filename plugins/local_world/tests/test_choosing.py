@@ -128,3 +128,56 @@ def test_a_job_that_made_way_keeps_its_place(site: Site) -> None:
     site.until(lambda: site.state_of(urgent) == "RUNNING" and site.state_of(victim) == "PENDING")
     assert "before it in the queue" not in site.ok("why", victim)
     assert f"before it in the queue: job {victim}" in site.ok("why", later)
+
+
+def test_what_a_waiting_job_asks_for_is_changed(site: Site) -> None:
+    """Name, memory, begin, and whom it waits for; the next daemon knows it all."""
+    daemon = site.up()
+    blocker = site.submit("-n", "2", "--", "sleep", "600")
+    site.until(lambda: site.state_of(blocker) == "RUNNING")
+    job = site.submit("--", "true")
+    site.ok("update", job, "name=other", "mem=1G")
+    shown = site.jobs()[job]
+    assert (shown["name"], shown["memory_mb"]) == ("other", 1024)
+    site.ok("update", job, f"dependency=afternotok:{blocker}")
+    assert site.jobs()[job]["reason"] == "Dependency"
+    daemon.kill()
+    daemon.wait()
+    site.up()
+    shown = site.until(lambda: site.jobs()[job] if site.jobs()[job]["reason"] == "Dependency" else None)
+    assert (shown["name"], shown["memory_mb"], shown["after"]) == ("other", 1024, [f"afternotok:{blocker}"])
+    for change, says in (
+        ("dependency=afterok:99", "there is no job 99"),
+        (f"dependency=afterok:{job}", "it would wait for itself"),
+        ("dependency=soon:1", "got 'soon:1'; allowed"),
+        ("mem=9999G", "memory_mb: "),
+        ("gpus=1", "gpus: "),
+        ("name=", "allowed: 1 to 255"),
+        ("nmae=x", "did you mean 'name'?"),
+    ):
+        result = site.run("update", job, change)
+        assert result.exit_code == 1, change
+        assert says in result.stderr, result.stderr
+    site.ok("update", job, "dependency=")
+    assert not site.jobs()[job]["held"]
+    site.ok("update", job, "begin=now+1hour")
+    site.ok("cancel", blocker)
+    site.until(lambda: set(site.jobs()) == {job})
+    assert site.jobs()[job]["reason"] == "BeginTime"
+    site.ok("update", job, "begin=now")
+    assert site.run("wait", job).exit_code == 0
+    assert site.run("update", job, "name=late").exit_code == 1
+
+
+@as_root
+def test_nobody_changes_jobs_of_others(system: Site) -> None:
+    """Each field of an update is for owners and operators."""
+    body = {"command": ["true"], "cwd": "/", "output": "/dev/null", "hold": True}
+    theirs = system.ask(ANN, "post", "/v1/jobs", body)["id"]
+    before = system.jobs()[theirs]
+    for field, value in {"name": "x", "mem": "1", "gpus": "0", "begin": "1", "dependency": ""}.items():
+        order = {"verb": "update", "jobs": [theirs], "changes": {field: value}}
+        answer = system.ask(BEN, "post", "/v1/commands", order)
+        assert answer["done"] == []
+        assert "only nobody and operators may do that" in answer["refused"][theirs]
+    assert system.jobs()[theirs] == before | {"priority": 0}

@@ -6,13 +6,15 @@ slurm-preemption 4.11 and slurm-gang-and-select 2.4.
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
 from makeway.errors import nearest
-from makeway.model import Blocked, Job, JobState, SuspendedBy
+from makeway.model import Blocked, Job, JobSpec, JobState, SuspendedBy
 from makeway.obstacle import length
 from makeway.priorities import Occasion
 from makeway.record import Recorder
@@ -31,11 +33,15 @@ PARTITION = "partition"
 """Word of `change` for the partitions of a job that waits, separated by commas."""
 BEGIN = "begin"
 """Word of `change` for the instant from which a job may start, in seconds of the run."""
-CHANGES = (BEGIN, "nice", PARTITION, "qos", "site_factor")
+NAME, MEMORY, GPUS, ATTRIBUTE = "name", "memory_mb", "gpus", "attribute"
+"""Words of `change` for what a job that waits is called, its memory on each node, its GPUs there, and for what only the
+world and its policies read: ``attribute=NAME:JSON``."""
+CHANGES = (ATTRIBUTE, BEGIN, GPUS, MEMORY, NAME, "nice", PARTITION, "qos", "site_factor")
 """What `change` changes of a job that waits."""
 _LET_GO = ("priority", "release", "resume", "start")
 """Verbs that undo a hold or a stop; those of operators are undone by operators."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
+_COUNT = re.compile(r"[0-9]{1,10}")
 _PRIORITY = re.compile(r"[0-9]{1,10}")
 
 
@@ -54,11 +60,11 @@ class Commands:
         policies: Policies,
         recorder: Recorder,
         placer: Placer,
-        move: Callable[[Job, tuple[str, ...]], str],
+        rewrite: Callable[[Job, JobSpec], str],
     ) -> None:
         """Make them.
 
-        :param move: puts a pending job without entries into other partitions; returns what is wrong with them.
+        :param rewrite: lets a pending job without entries ask for something else; returns what is wrong with it.
         """
         self._ledger = ledger
         self._queue = queue
@@ -66,7 +72,7 @@ class Commands:
         self._policies = policies
         self._recorder = recorder
         self._placer = placer
-        self._move = move
+        self._rewrite = rewrite
         self._verbs: dict[str, Callable[[Job, Command], None]] = {
             "suspend": self._suspend,
             "resume": self._resume,
@@ -281,8 +287,7 @@ class Commands:
     def _change(self, job: Job, command: Command) -> None:
         """Change what a job asks for.
 
-        Its time limit; while it waits also its nice value, partition, QOS, or site's factor; and before it may start
-        the instant from which it may.
+        Its time limit; while it waits also what `CHANGES` names.
         """
         if command.value.partition("=")[0] == TIME_LIMIT:
             self._limit(job, command)
@@ -299,7 +304,24 @@ class Commands:
             self._begin(job, value)
             return
         if name == PARTITION:
-            self._to_partitions(job, tuple(value.split(",")))
+            self._ask_for(job, name, partitions=tuple(value.split(",")))
+            return
+        if name in (GPUS, MEMORY):
+            if not _COUNT.fullmatch(value):
+                raise Refused(f"{name}: got {value!r:.40}; allowed: a whole number")
+            if name == MEMORY:
+                self._ask_for(job, name, memory_mb_per_node=int(value), memory_mb_per_cpu=None)
+            else:
+                kept = {
+                    each: count for each, count in job.spec.gres.items() if each.partition(":")[0] != "gpu"
+                }
+                self._ask_for(job, name, gres={**kept, **({"gpu": int(value)} if int(value) else {})})
+            return
+        if name == NAME:
+            put(job, spec=attrs.evolve(job.spec, name=value))
+            return
+        if name == ATTRIBUTE:
+            self._attribute(job, value)
             return
         if name == "qos":
             qos = self._ledger.cluster.qos_named(value)
@@ -324,27 +346,34 @@ class Commands:
         now = self._ledger.now
         if not _NUMBER.fullmatch(value):
             raise Refused(f"{BEGIN}: got {value!r:.40}; allowed: whole seconds of the run")
-        if job.eligible_at <= now:
-            raise Refused(f"{BEGIN}: the job may start already")
         at = max(now, float(value))
         put(job, spec=attrs.evolve(job.spec, begin_at=at))
         self._queue.begin_at(job, at, now)
 
-    def _to_partitions(self, job: Job, names: tuple[str, ...]) -> None:
-        """Let a job wait in other partitions; its place in the queue is found anew."""
+    def _attribute(self, job: Job, text: str) -> None:
+        """Change what only the world and its policies read of a job."""
+        name, _, value = text.partition(":")
+        try:
+            put(job, spec=attrs.evolve(job.spec, attributes={**job.spec.attributes, name: json.loads(value)}))
+        except ValueError:
+            raise Refused(f"{ATTRIBUTE}: got {text!r:.40}; allowed: NAME:JSON") from None
+
+    def _ask_for(self, job: Job, word: str, **changes: Any) -> None:
+        """Let a job wait for something else, in other partitions perhaps; its place in the queue is found anew."""
         if job.spec.het_id is not None:
-            raise Refused("a component of a heterogeneous job stays in its partition")
+            raise Refused("a component of a heterogeneous job stays as it was submitted")
+        spec = attrs.evolve(job.spec, **changes)
         priority, wrong = job.priority, ""
         keeps = job.held or job.id in self._transitions.priorities.given
 
         def moved() -> int:
             nonlocal wrong
-            wrong = self._move(job, names)
+            wrong = self._rewrite(job, spec)
             return priority if wrong or keeps else self._transitions.fresh_priority(job, Occasion.CHANGED)
 
         self._queue.reprioritise(job, moved, self._ledger.now)
         if wrong:
-            raise Refused(f"{PARTITION}: {wrong}")
+            raise Refused(f"{word}: {wrong}")
 
     def _limit(self, job: Job, command: Command) -> None:
         """Give a job another time limit, in seconds of running; one that runs longer already ends at once."""

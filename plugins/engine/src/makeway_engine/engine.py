@@ -171,7 +171,7 @@ class Engine:
             policies,
             recorder,
             self.placer,
-            lambda job, names: self.submission.move(job, names),
+            lambda job, spec: self.submission.rewrite(job, spec),
         )
         self.reports = Reports(
             ledger,

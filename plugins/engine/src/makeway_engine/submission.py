@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from makeway.bitmap import NodeBits, highest, lowest, span
 from makeway.config import McsTable, SchedulerTable
 from makeway.errors import unknown
@@ -114,20 +112,20 @@ class Submission:
             if len(job.partitions) > 1:
                 enter(job, job.partitions[0])
 
-    def move(self, job: Job, names: tuple[str, ...]) -> str:
-        """Put a pending job that has no entries in the queue into other partitions.
+    def rewrite(self, job: Job, spec: JobSpec) -> str:
+        """Let a pending job that has no entries in the queue ask for something else: partitions, memory, GPUs.
 
-        Return what is wrong with them, as at its submission; then it stays where it was. Empty: nothing is.
+        Return what is wrong with it, as at its submission; then it stays as it was. Empty: nothing is.
         """
-        problem = self._move(job, names)
+        problem = self._rewrite(job, spec)
         self._ledger.moved(job)
         return problem
 
-    def _move(self, job: Job, names: tuple[str, ...]) -> str:
+    def _rewrite(self, job: Job, spec: JobSpec) -> str:
         before = {
             name: getattr(job, name) for name in ("spec", "partitions", "partition", "time_limit", "reason")
         }
-        spec = attrs.evolve(job.spec, partitions=names)
+        moves = spec.partitions != job.spec.partitions
         draft, problem = self._draft(spec, job.index)
         over = self._placer.beyond.pop(job.id, "")
         put(
@@ -135,7 +133,7 @@ class Submission:
             spec=spec,
             partitions=draft.partitions,
             partition=draft.partition,
-            time_limit=draft.time_limit,
+            time_limit=draft.time_limit if moves else job.time_limit,
         )
         if not problem and self._door:
             problem = self._transitions.policies.refusals((job,), self._ledger).get(job.id, "")

@@ -5,13 +5,15 @@ Cancel, suspend, resume, requeue, checkpoint, hold, release, start, top, update;
 
 from __future__ import annotations
 
+import time
+
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import REFUSED, Daemon
 from makeway_local_world.commands.words import Argument, Command, Option, Wrong, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 _DONE = {
@@ -151,22 +153,38 @@ def start(jobs: tuple[str, ...], ignored: tuple[str, ...], as_json: bool) -> int
     return order("start", jobs, as_json, value=",".join(_IGNORE[each] for each in dict.fromkeys(ignored)))
 
 
+def _begin(text: str) -> float:
+    from makeway_local_world.commands.submit import instant
+
+    return instant(text, time.time())
+
+
+_READ: dict[str, Callable[[str], float]] = {
+    "time": options.length,
+    "mem": options.megabytes,
+    "begin": _begin,
+}
+"""Fields of an update that people write otherwise than the daemon does."""
+
+
 @command("update", options.JOB, Argument("changes", "FIELD=VALUE...", many=True), options.JSON)
 def update(job: str, changes: tuple[str, ...], as_json: bool) -> int:
-    """Change a job: time=LIMIT, also while it runs; while it waits partition=NAME,..., qos=NAME, priority=N, nice=N.
+    """Change a job: time=LIMIT, also while it runs; while it waits what it asks for, and when it may begin.
 
-    Plain users may only shorten limits and lower priorities.
+    While it waits: name=NAME, partition=NAME,..., qos=NAME, mem=4G, gpus=N, begin=18:30, dependency=afterok:ID,
+    priority=N, nice=N. An empty dependency lets it wait for no other. What it runs cannot be changed. Plain users may
+    only shorten limits and lower priorities.
     """
     wanted = {}
     for text in changes:
         field, equals, value = text.partition("=")
         if not equals:
             raise Wrong(f"got {text!r}; allowed: FIELD=VALUE, as in time=2:00:00")
-        if field == "time":
+        if field in _READ:
             try:
-                value = str(round(options.length(value)))
+                value = str(round(_READ[field](value)))
             except ValueError as error:
-                raise Wrong(f"time: {error}") from None
+                raise Wrong(f"{field}: {error}") from None
         wanted[field] = value
     return order("update", (job,), as_json, changes=wanted)
 

@@ -50,7 +50,9 @@ class OrderBody:
         "", Text(40), "With signal: its name; with start: ignorepolicies, ignorersv, or both."
     )
     changes: Mapping[str, str] = limited(
-        dict, Table(10, Text(40), Text(1000)), "With update: nice, partition, priority, qos, time (seconds)."
+        dict,
+        Table(10, Text(40), Text(1000)),
+        "With update: begin (Unix time), dependency, gpus, mem (MB), name, nice, partition, priority, qos, time (s).",
     )
 
 

@@ -99,6 +99,7 @@ class Service:
             self.waiting.why,
             self.past.state_of,
             lambda job: (self.displacers.of(job) or ("", "", 0.0))[0],
+            lambda wall: wall - live.clock.wall() + live.clock.now(),
         )
         self.stepped: Callable[[int], None] = lambda step: None
         """Called on the engine's thread after each step that was written down, with its number."""
@@ -270,7 +271,7 @@ class Service:
             await self._check_conditions(request.dependency)
         return await self.intake.take(request, who, free=self.rules.is_operator(caller.uid))
 
-    async def _check_conditions(self, text: str) -> None:
+    async def _check_conditions(self, text: str, named: str = "--dependency") -> None:
         try:
             afters = parse_after(text)
         except ValueError:
@@ -280,10 +281,13 @@ class Service:
                 try:
                     await self.tasks(job_id)
                 except NoJob as error:
-                    raise Refusal(f"--dependency: {error}") from None
+                    raise Refusal(f"{named}: {error}") from None
 
     async def order(self, caller: Caller, order: Order) -> dict[str, Any]:
         """Do what a person asks of jobs."""
+        after = dict(order.changes).get("dependency") if order.verb == "update" else None
+        if after:
+            await self._check_conditions(after, "dependency")
         outcome: Outcome = await self.ask(lambda: self.verbs.judge(order, caller.uid, caller.name))
         if outcome.commands:
             names = [command.job_id for command in outcome.commands]
@@ -294,6 +298,8 @@ class Service:
             if refused and not order.jobs:
                 outcome.forget(await self.ask(lambda: self._over(refused)))
             await self.ask(lambda: self._warn(names))
+            if after is not None:
+                await self.ask(lambda: self.waiting.renew(names))
         return outcome.as_dict()
 
     def _over(self, job_ids: Iterable[str]) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Collection
 from typing import Any
@@ -13,14 +15,18 @@ from makeway.model import Job, JobState, SuspendedBy
 from makeway.worlds.events import Command
 from makeway_engine.engine import Engine
 from makeway_local_world.daemon.people import Rules
-from makeway_local_world.requests import SAVES, parse_signal
+from makeway_local_world.requests import AFTER, HOLD, SAVES, parse_after, parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 STATES = ("pending", "running", "suspended")
 """States by which jobs can be meant."""
 VERBS = (*PLAIN, "signal", "start", "top", "update")
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
-UPDATES = ("nice", "partition", "priority", "qos", "time")
+UPDATES = ("begin", "dependency", "gpus", "mem", "name", "nice", "partition", "priority", "qos", "time")
+_WORDS = {"time": "time_limit", "mem": "memory_mb"}
+"""Field of an update -> what the engine calls it, where that is something else."""
+_LARGEST = {"gpus": 100_000, "mem": 2**33}
+_LONGEST_NAME = 255
 
 
 class Unknown(Exception):  # noqa: N818  # an answer, not a fault
@@ -94,11 +100,13 @@ class Verbs:
         held_back: Callable[[str], str | None],
         ended: Callable[[str], str | None],
         displaced_by: Callable[[Job], str],
+        instant: Callable[[float], float],
     ) -> None:
         """Make it.
 
         :param held_back: why a job waits for others; None: it does not.
         :param ended: the state of a job that the engine no longer has; None: it is unknown.
+        :param instant: an instant of Unix time on the run's clock.
         :param displaced_by: for whom a suspended job makes way; empty: for nobody known.
         """
         self._engine = engine
@@ -106,6 +114,7 @@ class Verbs:
         self._held_back = held_back
         self._ended = ended
         self._displaced_by = displaced_by
+        self._instant = instant
 
     def judge(self, order: Order, uid: int, name: str) -> Outcome:
         """Return the commands that an order comes to, and what is refused.
@@ -251,11 +260,50 @@ class Verbs:
                 return why
             if what == "priority":
                 commands.append(Command("priority", job.id, None, value))
-            else:
-                word = {"time": "time_limit"}.get(what, what)
-                if what == "partition":
-                    value = ",".join(dict.fromkeys(value.split(",")))
-                commands.append(Command("change", job.id, user, f"{word}={value}"))
+                continue
+            if what == "dependency":
+                found = self._depend(job, value, user)
+                if isinstance(found, str):
+                    return found
+                commands += found
+                continue
+            if what == "partition":
+                value = ",".join(dict.fromkeys(value.split(",")))
+            if what in _LARGEST and not (
+                value.isascii() and value.isdigit() and int(value) <= _LARGEST[what]
+            ):
+                return f"{what}: got {value[:40]!r}; allowed: 0 to {_LARGEST[what]:,}"
+            if what == "name" and not 1 <= len(value.encode()) <= _LONGEST_NAME:
+                return f"name: got {len(value.encode())} bytes; allowed: 1 to {_LONGEST_NAME}"
+            if what == "begin":
+                if not _NUMBER.fullmatch(value):
+                    return f"begin: got {value[:40]!r}; allowed: whole seconds of Unix time"
+                value = str(math.ceil(self._instant(float(value))))
+            commands.append(Command("change", job.id, user, f"{_WORDS.get(what, what)}={value}"))
+        return commands
+
+    def _depend(self, job: Job, text: str, user: str | None) -> list[Command] | str:
+        """Let a job that waits wait for others, or for none any more."""
+        if job.state is not JobState.PENDING or job.starts:
+            return "dependency: only a job that has not started yet may wait for others"
+        try:
+            afters = parse_after(text) if text else ()
+        except ValueError as error:
+            return f"dependency: {error}"
+        own = {job.id, job.spec.array_id}
+        if any(other in own for after in afters for other in after.jobs):
+            return "dependency: it would wait for itself"
+        waits = self._held_back(job.id) is not None
+        stays = bool(job.spec.attributes.get(HOLD)) if waits else job.held
+
+        def attribute(name: str, value: Any) -> Command:
+            return Command("change", job.id, user, f"attribute={name}:{json.dumps(value)}")
+
+        commands = [attribute(AFTER, [str(each) for each in afters]), attribute(HOLD, stays)]
+        if afters and not job.held:
+            commands.append(Command("hold", job.id, user))
+        if not afters and waits and not stays:
+            commands.append(Command("release", job.id, user))
         return commands
 
 

@@ -52,6 +52,14 @@ class Waiting:
         for job_id in list(self._waiting):
             self._judge(job_id)
 
+    def renew(self, job_ids: Iterable[str]) -> None:
+        """Take up anew what jobs wait for, since that was changed."""
+        jobs = self._engine().ledger.jobs
+        for job_id in dict.fromkeys(job_ids):
+            self._forget(job_id)
+            if job_id in jobs:
+                self.look([jobs[job_id]])
+
     def heard(self, lines: Sequence[Line]) -> None:
         """Take note of what happened in a step."""
         jobs = self._engine().ledger.jobs
