@@ -29,24 +29,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "makeway_preempt_mode",
         "makeway_protect",
         "makeway_search",
-        "makeway_queue_order",
+        "makeway_queue",
         "makeway_priority",
-        "makeway_accept",
-        "makeway_admit",
+        "makeway_limits",
         "makeway_explain",
     ),
     "What some need": (
-        "makeway_next",
-        "makeway_closed_nodes",
-        "makeway_windows",
-        "makeway_node_sets",
-        "makeway_over_limit",
-        "makeway_overdue",
-        "makeway_marks",
         "makeway_displaces_by",
         "makeway_commands",
-        "makeway_hand_over",
-        "makeway_take_over",
     ),
     "Files and worlds": (
         "makeway_dialect",
@@ -55,8 +45,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }
 """By need: the four that the product exists for, then the others."""
-MARKS = ("asked_at_submission", "based_on", "of_selector")
-QUICKER = ("about", "ranked_by", "one_by_one", "alike_by", "by_request", "at_once", "sure_by")
+MARKS = ("based_on", "of_selector")
+QUICKER = ("alike_by", "by_request", "at_once")
 """Marks that change no answer; documented last, as most plugins do without."""
 
 

@@ -55,7 +55,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("Window", "NodeSets", "Overdue", "Grouping", "Finding", "Problem"),
     ),
     "What a plugin builds": (
-        *("Selector", "AdoptingSelector", "Forecast"),
+        *("Selector", "AdoptingSelector", "Forecast", "QueueOrder", "Limits", "Standing"),
         *("Gang", "QueuedGang", "TellingGang", "AdoptingGang", "GangOrder", "Stay"),
     ),
     "What a policy of priorities builds": (
@@ -238,6 +238,10 @@ def _section(name: str, cls: type[Any]) -> Iterator[str]:
         yield from ("", "| method or property | returns | what |", "|---|---|---|")
         for label, returned, text in listed:
             yield f"| `{_escaped(label)}` | `{_escaped(returned)}` | {_cell(text)} |"
+    if cls in (model.Limits, model.QueueOrder):
+        yield from ("", "| attribute | type | what |", "|---|---|---|")
+        for label, kind, text in fields(cls):
+            yield f"| `{label}` | `{_escaped(kind)}` | {_cell(text)} |"
 
 
 def _default(field: Any) -> str:

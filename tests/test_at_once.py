@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -20,6 +20,7 @@ from makeway.model import (
     ClusterView,
     Job,
     JobSpec,
+    Limits,
     Placement,
     PreemptMode,
 )
@@ -209,9 +210,20 @@ class Closer:
         self.asked = 0
 
     @hookimpl
-    def makeway_closed_nodes(self, job: Job, view: ClusterView) -> NodeBits:
+    def makeway_limits(self) -> Limits:
         """Close it."""
-        self.asked += 1
+        return FirstClosed(self)
+
+
+class FirstClosed(Limits):
+    """Closes the first node to all."""
+
+    def __init__(self, closer: Closer) -> None:
+        self.closer = closer
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Close it."""
+        self.closer.asked += 1
         return 1
 
 
@@ -229,12 +241,23 @@ def _closing(said: Callable[[Job], NodeBits | None]) -> Any:
             return First.makeway_search(self, attempt, candidates)
 
         @hookimpl
-        def makeway_closed_nodes(self, job: Job, view: ClusterView) -> NodeBits:
+        def makeway_limits(self) -> Limits:
             """Close a node to each."""
-            self.asked.append("closed")
-            return 1 << job.index % 4
+            return OneEach(self.asked)
 
     return Closing()
+
+
+class OneEach(Limits):
+    """Closes a node to each job."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Close it."""
+        self.asked.append("closed")
+        return 1 << job.index % 4
 
 
 def _became(**plugins: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from makeway import bitmap
 from makeway.errors import ConfigError, PluginError, PolicyError
-from makeway.hookspecs import alike_by, hookimpl, ranked_by
+from makeway.hookspecs import alike_by, hookimpl
 from makeway.model import (
     Allocation,
     Blocked,
@@ -22,9 +22,11 @@ from makeway.model import (
     GangOrder,
     GangVerb,
     Job,
+    Limits,
     Placement,
     Plan,
     PreemptMode,
+    QueueOrder,
 )
 from makeway_testing import TableRun, cluster, replay_table, tiers
 
@@ -68,10 +70,8 @@ USED_AS: dict[str, dict[str, Any]] = {
     "makeway_selector": BASE | {"select": NAME},
     "makeway_gang": BASE | {"gang": NAME},
     "makeway_priority": BASE | {"priority": NAME},
-    "makeway_queue_order": BASE | {"plugins": [NAME]},
-    "makeway_next": BASE | {"plugins": [NAME], "scheduler": "greedy"},
-    "makeway_admit": BASE | {"plugins": [NAME]},
-    "makeway_accept": BASE | {"plugins": [NAME]},
+    "makeway_queue": BASE | {"plugins": [NAME]},
+    "makeway_limits": BASE | {"plugins": [NAME]},
     "makeway_preempt_candidates": BASE | {"preempt": NAME, "preempt_mode": "requeue"},
     "makeway_preempt_mode": PREEMPTING
     | {"plugins": [NAME], "preempt": "x/first", "preempt_mode": "requeue,gang"},
@@ -358,27 +358,82 @@ def test_a_negative_grace_time() -> None:
     assert error.job == "low"
 
 
+class _Order(QueueOrder):
+    """Orders as it is told."""
+
+    def __init__(self, sort: Callable[[Sequence[Job]], Any], rank: Any = None) -> None:
+        self.said, self.rank = sort, rank
+
+    def sort(self, pending: Sequence[Job], view: Any) -> Any:
+        """Say that."""
+        return self.said(pending)
+
+
+class _Heads(QueueOrder):
+    """Names what it is told to."""
+
+    def __init__(self, said: Callable[[], Any]) -> None:
+        self.said = said
+
+    def heads(self, tried: Sequence[Job], view: Any) -> Any:
+        """Say that."""
+        return self.said()
+
+
 def test_a_queue_order_that_loses_a_job() -> None:
     """All entries, each once."""
-    error = blamed("makeway_queue_order", lambda pending: pending[:1], BASE | {"plugins": [NAME]})
+    order = _Order(lambda pending: pending[:1])
+    error = blamed("makeway_queue", lambda: order, BASE | {"plugins": [NAME]})
     assert "leaves jobs out" in error.message
+
+
+@pytest.mark.parametrize("said", [boom, lambda: 7, lambda: [object()]], ids=["raises", "a number", "a list"])
+def test_heads_that_are_none(said: Callable[[], Any]) -> None:
+    """Jobs of this cluster, in a sequence."""
+    blamed("makeway_queue", lambda: _Heads(said), BASE | {"plugins": [NAME], "scheduler": "greedy"})
 
 
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        (lambda view: 5, "returned 5; allowed: a function of a job, or None"),
-        (lambda view: lambda job: "first", "its function returned 'first'; allowed: a whole number or None"),
-        (lambda view: lambda job: boom(), "raised RuntimeError: out of ideas"),
+        (5, "rank is 5; allowed: a function, or None"),
+        (lambda job: "first", "its function returned 'first'; allowed: a whole number or None"),
+        (lambda job: boom(), "raised RuntimeError: out of ideas"),
     ],
 )
-def test_a_wrong_queue_rank(rank: Callable[[Any], Any], message: str) -> None:
+def test_a_wrong_queue_rank(rank: Any, message: str) -> None:
     """A function of a job, and whole numbers from it."""
-    module = answering("makeway_queue_order", ranked_by(rank)(lambda pending: None))
-    with pytest.raises(PolicyError) as caught:
-        replay_table(JOBS, config=BASE | {"plugins": [NAME]}, plugins={NAME: module})
-    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_queue_order")
-    assert message in caught.value.message
+    order = _Order(lambda pending: None, rank)
+    error = blamed("makeway_queue", lambda: order, BASE | {"plugins": [NAME]})
+    assert message in error.message
+
+
+class _Wrong(Limits):
+    """Says the same whatever it is asked."""
+
+    def __init__(self, said: Callable[[], Any]) -> None:
+        self.said = said
+
+
+QUESTIONS = {
+    "validate": 2,
+    "admit": 2,
+    "closed_nodes": 3,
+    "reservations": 2,
+    "node_sets": 3,
+    "expired": 1,
+    "marks": 1,
+}
+"""What limits may say, and with how many arguments."""
+
+
+@pytest.mark.parametrize("said", [boom, lambda: object(), lambda: [7]], ids=["raises", "object", "list"])
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_limits_that_answer_nonsense(method: str, said: Callable[[], Any]) -> None:
+    """The plugin is blamed, and the method named unless it raised."""
+    kind = type("Wrong", (_Wrong,), {method: lambda self, *given: self.said()})
+    error = blamed("makeway_limits", lambda: kind(said), BASE | {"plugins": [NAME]})
+    assert ("raised RuntimeError" if said is boom else f"its {method}() returned ") in error.message
 
 
 @pytest.mark.parametrize(
@@ -522,7 +577,7 @@ def test_wrong_settings(table: Mapping[str, Any], message: str) -> None:
 
 def test_settings_for_a_plugin_without() -> None:
     """They would be ignored."""
-    plugin = answering("makeway_admit", lambda: None)
+    plugin = answering("makeway_limits", lambda: None)
     with pytest.raises(ConfigError) as caught:
         play(plugin, BASE | {"plugins": [NAME], "settings": {NAME: {"a": 1}}})
     assert f"plugin {NAME!r} has no settings" in str(caught.value)
@@ -592,7 +647,7 @@ def test_a_name_that_nobody_offers() -> None:
 def test_a_distribution_that_works(install: Install) -> None:
     """As a stranger would write it."""
     source = (
-        "from makeway.hookspecs import alike_by, hookimpl, ranked_by\n"
+        "from makeway.hookspecs import alike_by, hookimpl\n"
         "@hookimpl\n"
         "def makeway_protect(candidates):\n"
         "    return {job.id: 'is dear to us' for job in candidates}\n"
@@ -624,9 +679,9 @@ def test_the_one_that_answered_is_blamed(answer: Callable[..., Any], first: bool
     assert (caught.value.plugin, caught.value.job) == (NAME, "next")
 
 
-@pytest.mark.parametrize("hook", ["makeway_protect", "makeway_admit"])
-def test_the_one_that_joined_nonsense_is_blamed(hook: str) -> None:
+def test_the_one_that_joined_nonsense_is_blamed() -> None:
     """Where all are asked, too."""
+    hook = "makeway_protect"
     plugins = {
         "x/good": answering(hook, nobody),
         NAME: answering(hook, lambda: {"low": 7}),

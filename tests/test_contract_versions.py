@@ -27,10 +27,10 @@ def test_plugins_take_those_that_they_name() -> None:
     class Plugin:
         @staticmethod
         @hookimpl
-        def makeway_queue_order(now: float = -1.0, view: Any = None) -> None:
+        def makeway_preempt_candidates(now: float = -1.0, view: Any = None) -> None:
             seen.append((now, view is not None))
 
-    config = builders.config(cluster(1), {"plugins": ["x/new"]})
+    config = builders.config(cluster(1), {"preempt": "x/new", "preempt_mode": "requeue"})
     replay(config, builders.jobs("job run_time\na 5\nb 5"), (), Options(plugins={"x/new": Plugin}))
     assert seen[0] == (0.0, True)
 
@@ -42,16 +42,16 @@ def test_an_argument_of_a_newer_contract_keeps_its_default() -> None:
     class Newer:
         @staticmethod
         @hookimpl
-        def makeway_queue_order(pending: Any, budgets: Any = "none yet") -> None:
+        def makeway_preempt_candidates(preemptor: Any, budgets: Any = "none yet") -> None:
             seen.append(budgets)
 
     class Misspelt:
         @staticmethod
         @hookimpl
-        def makeway_queue_order(pending: Any, veiw: Any = None) -> None:
+        def makeway_preempt_candidates(preemptor: Any, veiw: Any = None) -> None:
             """Never called."""
 
-    config = builders.config(cluster(1), {"plugins": ["x/new"]})
+    config = builders.config(cluster(1), {"preempt": "x/new", "preempt_mode": "requeue"})
     replay(config, builders.jobs("job run_time\na 5\nb 5"), (), Options(plugins={"x/new": Newer}))
     assert set(seen) == {"none yet"}
     with pytest.raises(PluginError, match=r"unknown argument 'veiw'.*did you mean 'view'"):

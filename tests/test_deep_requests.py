@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.errors import PolicyError
-from makeway.hookspecs import Standing, by_request, hookimpl
-from makeway.model import Blocked, Candidates, JobSpec
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, Candidates, Job, JobSpec, Limits, Standing
 from makeway.worlds.events import Command
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
@@ -151,119 +150,84 @@ def test_records_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     replay(_config(), _jobs(0)[:20], (), Options(sink=lambda line: None))
 
 
+class _Admits(Limits):
+    """Keeps no job out."""
+
+    def admit(self, job: Job, view: Any) -> Blocked | None:
+        """Let it in."""
+        return None
+
+
+class Wrong:
+    """Limits with one wrong promise, beside right ones."""
+
+    def __init__(self, **promises: Any) -> None:
+        self.promises = {"by_request": lambda job: True, **promises}
+
+    @hookimpl
+    def makeway_limits(self) -> Limits:
+        """Promise."""
+        limits = _Admits()
+        for name, promise in self.promises.items():
+            setattr(limits, name, promise)
+        return limits
+
+
+class WrongPolicy(Wrong):
+    """The same, with candidates of its own."""
+
+    @hookimpl
+    def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
+        """Name none."""
+        return Candidates()
+
+
+def _fails(job: Any = None) -> Any:
+    return 1 / 0
+
+
+def _blamed(config: Config, plugin: Wrong, monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
+    monkeypatch.setattr(Requests, "many", 2)
+    with pytest.raises(PolicyError) as caught:
+        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": plugin}, keep=False, **options))
+    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_limits")
+    return caught.value.message
+
+
 @pytest.mark.parametrize(
-    ("holds", "message"),
+    ("by_request", "message"),
     [
-        (lambda view: 5, "returned 5; allowed: a function of a job, or None"),
-        (lambda view: lambda job: "yes", "its function returned 'yes'; allowed: True or False"),
-        (lambda view: lambda job: 1 / 0, "raised ZeroDivisionError"),
+        (5, "by_request is 5; allowed: a function, or None"),
+        (lambda job: "yes", "its function returned 'yes'; allowed: True or False"),
+        (_fails, "raised ZeroDivisionError"),
     ],
 )
-def test_a_wrong_mark(holds: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_promise(by_request: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function of a job, and True or False from it."""
-
-    class Wrong:
-        @hookimpl
-        @by_request(holds)
-        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
-            return {}
-
-    monkeypatch.setattr(Requests, "many", 2)
     config = attrs.evolve(_config(), policy=attrs.evolve(_config().policy, plugins=("wrong",)))
-    with pytest.raises(PolicyError) as caught:
-        replay(config, _jobs(0)[:20], (), Options(plugins={"wrong": Wrong()}, keep=False))
-    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
-    assert message in caught.value.message
+    assert message in _blamed(config, Wrong(by_request=by_request), monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("in_vain", "message"),
+    ("promises", "message"),
     [
-        (lambda view: lambda job: 5, "`in_vain`, which said 5; allowed: a reason, or None"),
-        (lambda view: lambda job: 1 / 0, "raised ZeroDivisionError"),
+        ({"inadmissible": lambda job: 5}, "its inadmissible said 5; allowed: a reason, or None"),
+        ({"inadmissible": _fails}, "raised ZeroDivisionError"),
+        ({"turned": lambda: 5}, "its turned said 5; allowed: a list of Standing, or None"),
+        ({"turned": _fails}, "raised ZeroDivisionError"),
+        ({"idle": lambda job: "Wait"}, "its idle said 'Wait'; allowed: a Standing, or None"),
+        ({"idle": _fails}, "raised ZeroDivisionError"),
     ],
 )
-def test_a_wrong_reason(in_vain: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that is not empty, or None, is what says why a job would wait."""
-
-    class Wrong:
-        @hookimpl
-        @by_request(_always, in_vain)
-        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
-            return {}
-
-        @hookimpl
-        @by_request(_always)
-        def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
-            return Candidates()
-
-    monkeypatch.setattr(Requests, "many", 2)
+def test_a_wrong_reason(promises: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why a job would wait, which reasons stand no more, and what lets jobs rest while no reason is heard."""
+    options: dict[str, Any] = {}
+    if "turned" in promises:
+        promises = {"inadmissible": lambda job: Standing("Wait"), **promises}
+        options["started"] = _ask
     policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
     config = attrs.evolve(_config(), policy=policy)
-    with pytest.raises(PolicyError) as caught:
-        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False))
-    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
-    assert message in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("turned", "message"),
-    [
-        (lambda view: lambda: 5, "`turned`, which said 5; allowed: a list of Standing, or None"),
-        (lambda view: lambda: 1 / 0, "raised ZeroDivisionError"),
-    ],
-)
-def test_a_wrong_turn(turned: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reasons that were given before, or None, is what says which of them stand."""
-
-    class Wrong:
-        @hookimpl
-        @by_request(_always, lambda view: lambda job: Standing("Wait"), turned)
-        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
-            return {}
-
-        @hookimpl
-        @by_request(_always)
-        def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
-            return Candidates()
-
-    monkeypatch.setattr(Requests, "many", 2)
-    policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
-    config = attrs.evolve(_config(), policy=policy)
-    with pytest.raises(PolicyError) as caught:
-        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False, started=_ask))
-    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
-    assert message in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("idle", "message"),
-    [
-        (lambda view: lambda job: "Wait", "`idle`, which said 'Wait'; allowed: a Standing, or None"),
-        (lambda view: lambda job: 1 / 0, "raised ZeroDivisionError"),
-    ],
-)
-def test_a_wrong_standing(idle: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `Standing` is what lets jobs rest while nobody hears why they wait."""
-
-    class Wrong:
-        @hookimpl
-        @by_request(_always, idle=idle)
-        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
-            return {}
-
-        @hookimpl
-        @by_request(_always)
-        def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
-            return Candidates()
-
-    monkeypatch.setattr(Requests, "many", 2)
-    policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
-    config = attrs.evolve(_config(), policy=policy)
-    with pytest.raises(PolicyError) as caught:
-        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False))
-    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
-    assert message in caught.value.message
+    assert message in _blamed(config, WrongPolicy(**promises), monkeypatch, **options)
 
 
 def test_reasons_are_left_open_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,10 +235,14 @@ def test_reasons_are_left_open_only_where_nobody_looks(monkeypatch: pytest.Monke
     left: list[bool] = []
     monkeypatch.setattr(Requests, "leave_unheard", lambda self: left.append(self._idle is not None))
 
+    class Marking(Limits):
+        def marks(self, view: Any) -> dict[str, frozenset[str]]:
+            return {}
+
     class Onlooker:
         @hookimpl
-        def makeway_marks(self, view: Any) -> dict[str, frozenset[str]]:
-            return {}
+        def makeway_limits(self) -> Limits:
+            return Marking()
 
     def is_left(config: Config, commands: Any = (), **options: Any) -> bool:
         left.clear()
@@ -292,7 +260,7 @@ def test_reasons_are_left_open_only_where_nobody_looks(monkeypatch: pytest.Monke
 
 
 def _ask(engine: Engine) -> None:
-    engine.policies.turned(engine.ledger)()
+    engine.policies.turned()()
 
 
 class _Book:
@@ -331,10 +299,6 @@ def test_a_witness_knows_the_state_of_each_active_job() -> None:
 
     replay(_config(), _jobs(0), (), Options(keep=False, after_step=look))
     assert suspended > 10
-
-
-def _always(view: Any) -> Callable[[Any], bool]:
-    return lambda job: True
 
 
 @pytest.mark.parametrize("seed", range(20))

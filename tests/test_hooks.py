@@ -128,10 +128,7 @@ def plugin(name: str, hook: str = "") -> types.ModuleType:
         names,
         attrs=attrs,
         hookimpl=hookimpl,
-        ranked_by=hookspecs.ranked_by,
         alike_by=hookspecs.alike_by,
-        by_request=hookspecs.by_request,
-        one_by_one=hookspecs.one_by_one,
         Counter=Counter,
         Dialect=Dialect,
         Finding=Finding,
@@ -216,43 +213,60 @@ def test_hook_priority() -> None:
     assert starts(result) == {"0": 0.0, "2": 400.0, "1": 405.0, "3": 410.0}
 
 
-def test_hook_queue_order() -> None:
+def test_hook_queue() -> None:
     """Longest wait first: the earlier low job goes before the later high one."""
     jobs = (
         JobSpec(id="0", partitions=("low",), run_time=30),
         JobSpec(id="1", partitions=("low",), submit_at=1, run_time=5),
         JobSpec(id="2", partitions=("high",), submit_at=2, run_time=5),
     )
-    result = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_queue_order")}))
+    result = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_queue")}))
     assert starts(result) == {"0": 0.0, "1": 30.0, "2": 35.0}
     plain = replay(config(plugins=()), jobs)
     assert starts(plain) == {"0": 0.0, "2": 30.0, "1": 35.0}
 
 
+class _Ordering(model.QueueOrder):
+    """A plugin that is its own order."""
+
+    @hookimpl
+    def makeway_queue(self) -> model.QueueOrder:
+        """Order."""
+        return self
+
+
+class ShortFirst(_Ordering):
+    """Short jobs first, by ranks or by an order made anew for each pass."""
+
+    def __init__(self, *, ranked: bool) -> None:
+        self.rank = (lambda job: int((job.time_limit or 0) > 3600)) if ranked else None
+
+    def sort(self, pending: Sequence[model.Job], view: model.ClusterView) -> Sequence[model.Job]:
+        """Put them first."""
+        return sorted(pending, key=lambda job: (job.time_limit or 0) > 3600)
+
+
 def test_ranks() -> None:
-    """Short jobs first, by ranks as by an order made anew for each pass."""
+    """The order that is kept is the one that is made anew."""
     jobs = (
         JobSpec(id="0", partitions=("low",), run_time=30),
         JobSpec(id="1", partitions=("high",), submit_at=1, run_time=5, time_limit=7200),
         JobSpec(id="2", partitions=("low",), submit_at=2, run_time=5, time_limit=3600),
         JobSpec(id="3", partitions=("low",), submit_at=3, run_time=5, time_limit=60),
     )
-    module = plugin("ranked_by", "makeway_queue_order")
-    result = replay(config(), jobs, (), Options(plugins={"example": module}))
-    expected = {"0": 0.0, "2": 30.0, "3": 35.0, "1": 40.0}
-    assert starts(result) == expected
-    assert result.engine.queue.ranked
-    delattr(vars(module)["makeway_queue_order"], "makeway_ranks")
-    assert starts(replay(config(), jobs, (), Options(plugins={"example": module}))) == expected
+    for ranked in (True, False):
+        result = replay(config(), jobs, (), Options(plugins={"example": ShortFirst(ranked=ranked)}))
+        assert starts(result) == {"0": 0.0, "2": 30.0, "3": 35.0, "1": 40.0}
+        assert result.engine.queue.ranked is ranked
 
 
 def test_ranks_give_up() -> None:
     """Once there is a job without a rank, the order is asked for: here, the longest wait first."""
 
-    class Undecided:
-        @hookimpl
-        @hookspecs.ranked_by(lambda view: lambda job: None if job.id == "2" else -job.index)
-        def makeway_queue_order(self, pending: Any) -> Any:
+    class Undecided(_Ordering):
+        rank = staticmethod(lambda job: None if job.id == "2" else -job.index)
+
+        def sort(self, pending: Sequence[model.Job], view: model.ClusterView) -> Sequence[model.Job]:
             return sorted(pending, key=lambda job: job.submit_at)
 
     jobs = [
@@ -268,41 +282,14 @@ def test_ranks_give_up() -> None:
     assert starts(ranked) == {"0": 0.0, "3": 5.0, "1": 10.0}
 
 
-def test_hook_admit() -> None:
-    """No more than ten active jobs per user: the eleventh waits for the first to end."""
-    many = attrs.evolve(config(), node=(NodeTable(name="n[1-20]"),))
-    jobs = [JobSpec(id=str(at), run_time=50) for at in range(11)]
-    result = replay(many, jobs, (), Options(plugins={"example": plugin("makeway_admit")}))
-    assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
-
-
-def test_by_request() -> None:
-    """The same limit, marked: of the jobs that wait it is asked about one."""
-    greedy = attrs.evolve(
-        config(), node=(NodeTable(name="n[1-20]"),), scheduler=SchedulerTable(type="greedy")
-    )
-    greedy = attrs.evolve(greedy, policy=PolicyTable(select="select/linear", plugins=("example",)))
-    jobs = [JobSpec(id=str(at), run_time=50 + at % 2) for at in range(100)]
-    module = plugin("by_request", "makeway_admit")
-    asked: list[str] = []
-    answer = vars(module)["makeway_admit"]
-
-    def seen_by(jobs: Any, view: Any) -> Any:
-        asked.extend(job.id for job in jobs)
-        return answer(jobs, view)
-
-    seen_by.__dict__.update(vars(answer))
-    setattr(module, "makeway_admit", seen_by)  # noqa: B010
-    result = replay(greedy, jobs, (), Options(plugins={"example": module}, keep=False))
-    quick = len(asked)
-    del seen_by.makeway_by_request  # type: ignore[attr-defined]
-    plain = replay(greedy, jobs, (), Options(plugins={"example": module}, keep=False))
-    assert result.ended_at == plain.ended_at
-    assert quick < (len(asked) - quick) / 2
-
-
-def test_hook_next() -> None:
+def test_heads() -> None:
     """The two that have waited longest are tried and no others, though the third would find room before them."""
+
+    class Two(_Ordering):
+        def heads(self, tried: Sequence[model.Job], view: model.ClusterView) -> Sequence[model.Job]:
+            waiting = [job for job in view.pending if job.eligible_since is not None]
+            return () if tried else waiting[:2]
+
     greedy = attrs.evolve(config(), node=(NodeTable(name="n[1-3]"),), scheduler=SchedulerTable(type="greedy"))
     jobs = [
         JobSpec(id="wide", min_nodes=2, run_time=50),
@@ -310,19 +297,18 @@ def test_hook_next() -> None:
         JobSpec(id="second", min_nodes=2, run_time=5, submit_at=2),
         JobSpec(id="third", run_time=5, submit_at=3),
     ]
-    result = replay(greedy, jobs, (), Options(plugins={"example": plugin("makeway_next")}))
+    result = replay(greedy, jobs, (), Options(plugins={"example": Two()}))
     assert starts(result) == {"wide": 0.0, "first": 50.0, "second": 55.0, "third": 55.0}
     plain = replay(attrs.evolve(greedy, policy=PolicyTable()), jobs, (), Options())
     assert starts(plain)["third"] == 3.0
 
 
-def test_hook_next_is_asked_again_until_nobody_new_is_named() -> None:
+def test_heads_are_asked_for_until_no_new_one_is_named() -> None:
     """Each answer may follow what came of the one before; those tried in this pass are not tried twice."""
     asked: list[tuple[str, ...]] = []
 
-    class OneByOne:
-        @hookimpl
-        def makeway_next(self, tried: Sequence[model.Job], view: model.ClusterView) -> list[model.Job]:
+    class OneByOne(_Ordering):
+        def heads(self, tried: Sequence[model.Job], view: model.ClusterView) -> list[model.Job]:
             asked.append(tuple(job.id for job in tried))
             waiting = [job for job in view.pending if job not in tried]
             return [*tried, *sorted(waiting, key=lambda job: -job.index)[:1]]
@@ -334,12 +320,52 @@ def test_hook_next_is_asked_again_until_nobody_new_is_named() -> None:
     assert starts(result) == {"b": 0.0, "a": 5.0}
 
 
-def test_hook_accept() -> None:
-    """The job of more than a day is refused, and the other one runs."""
-    jobs = (JobSpec(id="1", run_time=5, time_limit=86401), JobSpec(id="2", run_time=5, time_limit=86400))
-    result = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_accept")}))
+def test_hook_limits() -> None:
+    """No more than ten active jobs per user: the eleventh waits; the job of more than a day is refused."""
+    many = attrs.evolve(config(), node=(NodeTable(name="n[1-20]"),))
+    jobs = [JobSpec(id=str(at), run_time=50) for at in range(11)]
+    result = replay(many, jobs, (), Options(plugins={"example": plugin("makeway_limits")}))
+    assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
+    long = (JobSpec(id="1", run_time=5, time_limit=86401), JobSpec(id="2", run_time=5, time_limit=86400))
+    result = replay(config(), long, (), Options(plugins={"example": plugin("makeway_limits")}))
     assert [(job_id, why) for job_id, _, why in result.recorder.unrunnable] == [("1", "longer than a day")]
     assert starts(result)["2"] == 0.0
+
+
+class _Limiting(model.Limits):
+    """A plugin that is its own limits."""
+
+    @hookimpl
+    def makeway_limits(self) -> model.Limits:
+        """Limit."""
+        return self
+
+
+def test_by_request() -> None:
+    """A limit that says it looks at nothing else: of the jobs that wait it is asked about one."""
+    greedy = attrs.evolve(
+        config(), node=(NodeTable(name="n[1-20]"),), scheduler=SchedulerTable(type="greedy")
+    )
+    greedy = attrs.evolve(greedy, policy=PolicyTable(select="select/linear", plugins=("example",)))
+    jobs = [JobSpec(id=str(at), run_time=50 + at % 2) for at in range(100)]
+
+    class Ten(_Limiting):
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def admit(self, job: model.Job, view: model.ClusterView) -> model.Blocked | None:
+            self.asked += 1
+            return model.Blocked() if view.usage("user")[job.user].jobs >= 10 else None
+
+    class Alike(Ten):
+        by_request = staticmethod(lambda job: True)
+
+    alike, ten = Alike(), Ten()
+    quick, plain = (
+        replay(greedy, jobs, (), Options(plugins={"example": each}, keep=False)) for each in (alike, ten)
+    )
+    assert quick.ended_at == plain.ended_at
+    assert alike.asked < ten.asked / 2
 
 
 def test_hook_preempt_candidates() -> None:
@@ -464,52 +490,74 @@ def test_words_of_a_dialect() -> None:
     assert words.noun("node") == "node"
 
 
-def test_hook_closed_nodes() -> None:
+def test_closed_nodes() -> None:
     """Under greedy the wide job that waits keeps the idle node, and the narrow one behind it waits too."""
+
+    class FirstKeeps(_Limiting):
+        def closed_nodes(self, job: model.Job, before: Sequence[model.Job], view: model.ClusterView) -> int:
+            return before[0].partition.nodes & view.idle if before else 0
+
     two = attrs.evolve(config(), node=(NodeTable(name="n[1-2]"),), scheduler=SchedulerTable(type="greedy"))
     jobs = (
         JobSpec(id="1", run_time=30),
         JobSpec(id="wide", submit_at=1, min_nodes=2, max_nodes=2, run_time=5),
         JobSpec(id="narrow", submit_at=2, run_time=5),
     )
-    kept = replay(two, jobs, (), Options(plugins={"example": plugin("makeway_closed_nodes")}))
+    kept = replay(two, jobs, (), Options(plugins={"example": FirstKeeps()}))
     assert starts(kept) == {"1": 0.0, "wide": 30.0, "narrow": 35.0}
     free = attrs.evolve(two, policy=attrs.evolve(two.policy, plugins=()))
     assert starts(replay(free, jobs)) == {"1": 0.0, "narrow": 2.0, "wide": 30.0}
 
 
-def test_hook_windows() -> None:
+def test_reservations() -> None:
     """A job that would run into the closed night waits for its end; one that is over before starts at once."""
+
+    class ClosedNight(_Limiting):
+        def reservations(self, job: model.Job, view: model.ClusterView) -> list[model.Window]:
+            return [model.Window(nodes=job.partition.nodes, start=72000.0, end=108000.0)]
+
     jobs = (
         JobSpec(id="long", submit_at=71_000, run_time=5, time_limit=3600),
         JobSpec(id="short", submit_at=71_100, run_time=5, time_limit=60),
     )
     for kind in ("easy", "backfill", "greedy"):
         table = attrs.evolve(config(), scheduler=SchedulerTable(type=kind))
-        run = replay(table, jobs, (), Options(plugins={"example": plugin("makeway_windows")}))
+        run = replay(table, jobs, (), Options(plugins={"example": ClosedNight()}))
         assert starts(run) == {"long": 108_000.0, "short": 71_100.0}, kind
 
 
-def test_hook_node_sets() -> None:
+def test_node_sets() -> None:
     """Of four nodes the first half is taken as long as the job fits there; wider ones may lie anywhere."""
+
+    class FirstHalf(_Limiting):
+        def node_sets(self, job: model.Job, nodes: int, view: model.ClusterView) -> model.NodeSets:
+            half = len(view.cluster.nodes) // 2
+            return model.NodeSets(sets=(nodes & ((1 << half) - 1), nodes))
+
     four = attrs.evolve(config(), node=(NodeTable(name="n[1-4]"),))
     jobs = (
         JobSpec(id="pinned", required_nodes=("n3",), run_time=50),
         JobSpec(id="one", submit_at=1, run_time=9),
         JobSpec(id="two", submit_at=2, min_nodes=2, max_nodes=2, run_time=9),
     )
-    run = replay(four, jobs, (), Options(plugins={"example": plugin("makeway_node_sets")}))
+    run = replay(four, jobs, (), Options(plugins={"example": FirstHalf()}))
     nodes = {job_id: job["intervals"][0]["nodes"] for job_id, job in run.summary()["jobs"].items()}
     assert nodes == {"pinned": "n3", "one": "n1", "two": "n[2,4]"}  # n4 alone would be the tightest block
 
 
-def test_hook_overdue() -> None:
-    """At midnight whoever runs is ended, by a timeout; who is over before is not."""
+def test_expired() -> None:
+    """At midnight what runs is ended, by a timeout; what is over before is not."""
+
+    class Midnight(_Limiting):
+        def expired(self, view: model.ClusterView) -> model.Overdue:
+            over = {job.id: "it is midnight" for job in view.active} if view.now >= 86400 else {}
+            return model.Overdue(jobs=over, ask_again_at=86400.0)
+
     jobs = (
         JobSpec(id="early", submit_at=85_000, run_time=100),
         JobSpec(id="late", submit_at=86_000, run_time=5000, time_limit=9000),
     )
-    run = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_overdue")}))
+    run = replay(config(), jobs, (), Options(plugins={"example": Midnight()}))
     found = {
         job_id: (job["final_state"], job["intervals"][-1]["end"])
         for job_id, job in run.summary()["jobs"].items()
@@ -517,8 +565,14 @@ def test_hook_overdue() -> None:
     assert found == {"late": ("TIMEOUT", 86_400.0), "early": ("COMPLETED", 85_100.0)}
 
 
-def test_hook_marks() -> None:
+def test_marks() -> None:
     """A job that has run for an hour when a pass is made is a veteran; a younger one is not."""
+
+    class Veterans(_Limiting):
+        def marks(self, view: model.ClusterView) -> dict[str, frozenset[str]]:
+            old = [job for job in view.active if job.ran_until(view.now) >= 3600]
+            return {job.id: job.marks | {"veteran"} for job in old}
+
     marked = {}
 
     def look(engine: Engine) -> None:
@@ -526,18 +580,45 @@ def test_hook_marks() -> None:
 
     jobs = (JobSpec(id="old", run_time=7200), JobSpec(id="new", submit_at=4000, run_time=10))
     two = attrs.evolve(config(), node=(NodeTable(name="n[1-2]"),))
-    replay(two, jobs, (), Options(plugins={"example": plugin("makeway_marks")}, snapshots={4005.0: look}))
+    replay(two, jobs, (), Options(plugins={"example": Veterans()}, snapshots={4005.0: look}))
     assert marked == {"old": {"veteran"}, "new": frozenset()}
 
 
-def test_hook_over_limit() -> None:
+def test_past_time_limit() -> None:
     """A job over its limit waits again instead of ending as TIMEOUT."""
+
+    class Again(_Limiting):
+        def past_time_limit(self, job: model.Job, view: model.ClusterView) -> model.Plan:
+            return model.Plan(job=job, mode=model.PreemptMode.REQUEUE, why="over its limit")
+
     jobs = (JobSpec(id="1", run_time=60, time_limit=50),)
-    made = {"example": plugin("makeway_over_limit")}
-    result = replay(config(), jobs, (), Options(plugins=made, until=70.0))
+    result = replay(config(), jobs, (), Options(plugins={"example": Again()}, until=70.0))
     assert result.recorder.histories["1"].job.restarts == 1
     plain = replay(config(plugins=()), jobs)
     assert plain.recorder.histories["1"].final_state is model.JobState.TIMEOUT
+
+
+def test_save_and_restore() -> None:
+    """What was counted goes by way of JSON to the plugin of the next engine."""
+
+    class Counting(_Limiting):
+        def __init__(self, used: dict[str, float]) -> None:
+            self.used = used
+
+        def save(self, view: model.ClusterView) -> dict[str, Any]:
+            return {"used": dict(self.used)}
+
+        def restore(self, memory: Any, view: model.ClusterView) -> None:
+            self.used.update(memory["used"])
+
+    saving, restoring = Counting({"ann": 7.0}), Counting({})
+    first = replay(config(), TWO, (), Options(plugins={"example": saving}, until=5.0)).engine
+    assert first.policies.save(first.ledger) == {"example": {"used": {"ann": 7.0}}}
+    state = read_state(write_state(first.hand_over()), "test")
+    settings = config()
+    policies = Policies(settings, {"example": restoring})
+    assert Engine(settings, Recorder(build_cluster(settings)), policies).adopt(state) == []
+    assert restoring.used == {"ann": 7.0}
 
 
 def test_hook_explain() -> None:
@@ -552,22 +633,9 @@ def test_hook_explain() -> None:
     assert [(check.code, check.verdict, check.found) for check in told] == [("E1", "fail", "none is")]
 
 
-def test_hook_hand_over_and_take_over() -> None:
-    """What the example counted goes by way of JSON to the plugin of the next engine."""
-    handing, taking = plugin("makeway_hand_over"), plugin("makeway_take_over")
-    handing.__dict__["used"], taking.__dict__["used"] = {"ann": 7.0}, {}
-    first = replay(config(), TWO, (), Options(plugins={"example": handing}, until=5.0)).engine
-    assert first.policies.hand_over(first.ledger) == {"example": {"used": {"ann": 7.0}}}
-    state = read_state(write_state(first.hand_over()), "test")
-    settings = config()
-    policies = Policies(settings, {"example": taking})
-    assert Engine(settings, Recorder(build_cluster(settings)), policies).adopt(state) == []
-    assert taking.__dict__["used"] == {"ann": 7.0}
-
-
 def test_every_hook_is_tested() -> None:
     """Each hook has a test of its own here."""
     tested = {name for name in globals() if name.startswith("test_hook_")}
-    together = {"makeway_hand_over", "makeway_take_over", "makeway_commands"}
+    together = {"makeway_commands"}
     for name in HOOKS:
         assert name in together or name.replace("makeway_", "test_hook_") in tested, name

@@ -11,8 +11,8 @@ import pytest
 
 from makeway.config import ClusterTable, Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.errors import PolicyError
-from makeway.hookspecs import about, hookimpl, one_by_one
-from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, PreemptMode
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, Limits, PreemptMode, QueueOrder
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.schedulers.common import Attempts
@@ -70,21 +70,34 @@ def _rank(job: Job) -> tuple[float, int]:
     return -(job.time_limit or 0), job.index
 
 
+def _sort(self: QueueOrder, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+    return sorted(pending, key=_rank)
+
+
+class Closing(Limits):
+    """Closes no nodes."""
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> int:
+        """Close none."""
+        return 0
+
+
 class Policy:
     """Long jobs before short ones, which they displace."""
 
-    def __init__(self, turns: Callable[[ClusterView], Any] = lambda view: LongestFirst()) -> None:
-        @hookimpl
-        @one_by_one(turns)
-        def makeway_queue_order(pending: Sequence[Job]) -> Sequence[Job]:
-            return sorted(pending, key=_rank)
-
-        self.makeway_queue_order = makeway_queue_order
+    def __init__(self, turns: Callable[[], Any] = LongestFirst) -> None:
+        self.queue = type("Longest", (QueueOrder,), {"sort": _sort, "turns": lambda self: turns()})
 
     @hookimpl
-    def makeway_closed_nodes(self) -> int:
-        """Close none."""
-        return 0
+    def makeway_queue(self) -> QueueOrder:
+        """Order by length."""
+        order: QueueOrder = self.queue()
+        return order
+
+    @hookimpl
+    def makeway_limits(self) -> Limits:
+        """Close no nodes, but who knows."""
+        return Closing()
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
@@ -188,47 +201,57 @@ def test_odd_jobs(odd: dict[str, Any]) -> None:
 
 
 def test_kinds_are_tried_once() -> None:
-    """Until something is given back, one short job of a request is enough; not so where others close nodes."""
+    """Until something is given back, one short job of a request is enough; not so where others reserve nodes."""
 
-    class Closes:
+    class Kept:
         @hookimpl
-        def makeway_closed_nodes(self, job: Job) -> int:
-            """Close none, but who knows."""
-            del job
-            return 0
+        def makeway_limits(self) -> Limits:
+            """Keep no nodes, but who knows."""
+            limits = Limits()
+            limits.__class__ = type("Keeps", (Limits,), {"reservations": lambda self, job, view: ()})
+            return limits
 
     jobs = [attrs.evolve(job, tasks=4) for job in _jobs(3)]
     _, fewer = _compare(_config(), jobs, {"longest": Policy()})
-    config = _config(plugins=("closes",))
-    _, all_of_them = _compare(config, jobs, {"longest": Policy(), "closes": Closes()})
+    config = _config(plugins=("kept",))
+    _, all_of_them = _compare(config, jobs, {"longest": Policy(), "kept": Kept()})
     assert fewer < 0.8 * all_of_them
+
+
+class _AboutAll(Limits):
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Let all in."""
+        return None
 
 
 class _Limit:
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job]) -> dict[str, Blocked]:
-        """Let all in."""
-        del jobs
-        return {}
+    def makeway_limits(self) -> Limits:
+        """Look at all jobs."""
+        return _AboutAll()
 
 
-class _Before:
+class _Closes:
     @hookimpl
-    @about(lambda job: False)
-    def makeway_admit(self, jobs: Sequence[Job], before: Sequence[Job]) -> dict[str, Blocked]:
-        """Look at who stands before."""
-        del jobs, before
-        return {}
+    def makeway_limits(self) -> Limits:
+        """Look at the nodes of all jobs."""
+        return Closing()
 
 
-class _Order:
-    @hookimpl
-    def makeway_queue_order(self, pending: Sequence[Job]) -> Sequence[Job]:
+class _Default(QueueOrder):
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
         """Leave them as they are."""
         return pending
 
 
-@pytest.mark.parametrize("other", [_Limit, _Before, _Order])
+class _Order:
+    @hookimpl
+    def makeway_queue(self) -> QueueOrder:
+        """Leave them as they are."""
+        return _Default()
+
+
+@pytest.mark.parametrize("other", [_Limit, _Closes, _Order])
 def test_where_others_have_a_say(other: type[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue is ordered as a whole."""
     monkeypatch.setattr(OneByOne, "__init__", lambda *_: pytest.fail("it is not to be made"))
@@ -251,14 +274,14 @@ class _Stranger(LongestFirst):
 @pytest.mark.parametrize(
     ("turns", "message"),
     [
-        (lambda view: 5, "is marked with a function that returned 5: no forget()"),
-        (lambda view: _Stranger(), "its next() named 'me'; allowed: jobs that came and have not left"),
-        (lambda view: 1 / 0, "raised ZeroDivisionError"),
+        (lambda: 5, "its turns() returned 5: no forget()"),
+        (_Stranger, "its next() named 'me'; allowed: jobs that came and have not left"),
+        (lambda: 1 / 0, "raised ZeroDivisionError"),
     ],
 )
-def test_a_wrong_mark(turns: Callable[[ClusterView], Any], message: str) -> None:
+def test_wrong_turns(turns: Callable[[], Any], message: str) -> None:
     """What it returns has all methods, and names jobs that wait."""
     with pytest.raises(PolicyError) as caught:
         _seen(_config(), _jobs(0)[:20], {"longest": Policy(turns)})
-    assert (caught.value.plugin, caught.value.hook) == ("longest", "makeway_queue_order")
+    assert (caught.value.plugin, caught.value.hook) == ("longest", "makeway_queue")
     assert message in caught.value.message

@@ -82,6 +82,12 @@ def hook(signature: str, *body: str) -> str:
     return f"{IMPORTS}@hookimpl\ndef makeway_{signature}:\n{lines}"
 
 
+def order(body: str) -> str:
+    """Return the source of a plugin that orders the queue."""
+    kind = f"class Order(QueueOrder):\n    def sort(self, pending, view):\n        {body}\n"
+    return f"{IMPORTS}{kind}@hookimpl\ndef makeway_queue(): return Order()\n"
+
+
 CANDIDATES = "preempt_candidates(preemptor, active)"
 LOWER = "jobs = tuple(j for j in active if j.partition.priority_tier < preemptor.partition.priority_tier)"
 SELECTOR = f"""{IMPORTS}
@@ -266,8 +272,8 @@ FAULTS = {
         "allowed: job id -> reason",
     ),
     "queue order loses a job": (
-        hook("queue_order(pending)", "return pending[1:]"),
-        "hook makeway_queue_order: its order leaves jobs out, adds some, or repeats them",
+        order("return pending[1:]"),
+        "hook makeway_queue: its order leaves jobs out, adds some, or repeats them",
     ),
     "victim chosen twice": (
         hook(
@@ -441,7 +447,7 @@ def test_a_limit_changes_no_answer(install: Install, config: Path) -> None:
 
 def test_many_short_decisions_are_no_long_one(install: Install, config: Path) -> None:
     """What counts is one call, not how long they take together: a fiftieth of the limit, and more than the limit."""
-    install("import time\n" + hook("queue_order(pending)", "time.sleep(0.06)"))
+    install("import time\n" + order("time.sleep(0.06)"))
     text = config.read_text().replace(f'preempt = "{NAME}"', f'plugins = ["{NAME}"]')
     text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("preempt_mode"))
     jobs = "\n".join(f"[[job]]\nid = 'x{at}'\nsubmit = {at}.5\nrun_time = 3.0" for at in range(60))

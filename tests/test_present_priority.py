@@ -11,7 +11,7 @@ from typing import Any
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, ClusterView, Job, JobSpec
+from makeway.model import Blocked, ClusterView, Job, JobSpec, Limits
 from makeway.priorities import Occasion
 from makeway_app.replay import Options, replay
 
@@ -93,9 +93,17 @@ class Closed:
         return self.given
 
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job]) -> Mapping[str, Blocked]:
+    def makeway_limits(self) -> Limits:
         """Keep it out."""
-        return {job.id: Blocked(reason="Limit", holds_up=True) for job in jobs if job.id == "head"}
+        return HeadOut()
+
+
+class HeadOut(Limits):
+    """Keeps ``head`` out."""
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Keep it out."""
+        return Blocked(reason="Limit", holds_up=True) if job.id == "head" else None
 
 
 def test_priorities_are_worked_out_once_after_the_last_end() -> None:

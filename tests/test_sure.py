@@ -1,17 +1,17 @@
-"""A mark says for sure that asking a hook would change nothing: it is asked less often, and answers are checked."""
+"""Limits promise that asking them would change nothing: they are asked less often, and promises are checked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.errors import PolicyError
-from makeway.hookspecs import hookimpl, sure_by
-from makeway.model import Blocked, ClusterView, Job, JobSpec, Overdue
+from makeway.errors import PluginError, PolicyError
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, ClusterView, Job, JobSpec, Limits, Overdue
 from makeway_app.replay import Options, replay
 
 MOST = 6
@@ -27,94 +27,86 @@ JOBS = [
 ]
 
 
-class Limit:
+class Plain(Limits):
     """Lets six jobs run at a time, refuses every ninth, and ends none."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def far(view: ClusterView) -> Callable[[Job], float]:  # noqa: N805
-        """Be sure where there are few jobs, active and waiting."""
-        return lambda job: math.inf if len(view.active) + len(view.pending) <= MOST else view.now
-
-    @hookimpl
-    @sure_by(far)
-    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Hold jobs back."""
         self.asked.append("admit")
-        return {job.id: Blocked() for job in jobs if len(view.active) >= MOST}
+        return Blocked() if len(view.active) >= MOST else None
 
-    @hookimpl
-    @sure_by(lambda view: lambda job: int(job.id) % 9 != 8)
-    def makeway_accept(self, jobs: Sequence[Job]) -> Mapping[str, str]:
+    def validate(self, job: Job, view: ClusterView) -> str:
         """Refuse some."""
-        self.asked.append("accept")
-        return {job.id: "a ninth one" for job in jobs if int(job.id) % 9 == 8}
+        self.asked.append("validate")
+        return "a ninth one" if int(job.id) % 9 == 8 else ""
 
-    @hookimpl
-    @sure_by(lambda view: lambda: math.inf)
-    def makeway_overdue(self) -> Overdue:
-        """End nobody."""
-        self.asked.append("overdue")
+    def expired(self, view: ClusterView) -> Overdue:
+        """End none."""
+        self.asked.append("expired")
         return Overdue(jobs={}, ask_again_at=None)
 
-    @hookimpl
-    @sure_by(lambda view: lambda: math.inf if view.now > 100 else view.now)
-    def makeway_marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
-        """Mark those who wait, at first."""
+    def marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
+        """Mark those that wait, at first."""
         self.asked.append("marks")
         return {} if view.now > 100 else {job.id: frozenset({"EARLY"}) for job in view.pending}
 
 
-class Plain(Limit):
-    """The same, asked always."""
+class Sure(Plain):
+    """The same, with promises."""
+
+    def __init__(self, view: ClusterView) -> None:
+        super().__init__()
+        self.view = view
+        self.admitted_until = self.far
+        self.surely_valid = lambda job: int(job.id) % 9 != 8
+        self.calm_until = lambda: math.inf
+        self.marked_until = lambda: math.inf if view.now > 100 else view.now
+
+    def far(self, job: Job) -> float:
+        """Be sure where there are few jobs, active and waiting."""
+        view = self.view
+        return math.inf if len(view.active) + len(view.pending) <= MOST else view.now
+
+
+class Plugin:
+    """Builds limits, and keeps them."""
+
+    def __init__(self, build: Callable[[ClusterView], Any]) -> None:
+        self.build = build
+        self.built: Any = None
 
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
-        """Hold jobs back."""
-        return Limit.makeway_admit(self, jobs, view)
-
-    @hookimpl
-    def makeway_accept(self, jobs: Sequence[Job]) -> Mapping[str, str]:
-        """Refuse some."""
-        return Limit.makeway_accept(self, jobs)
-
-    @hookimpl
-    def makeway_overdue(self) -> Overdue:
-        """End nobody."""
-        return Limit.makeway_overdue(self)
-
-    @hookimpl
-    def makeway_marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
-        """Mark those who wait, at first."""
-        return Limit.makeway_marks(self, view)
+    def makeway_limits(self, view: ClusterView) -> Any:
+        """Build them."""
+        self.built = self.build(view)
+        return self.built
 
 
-def test_who_is_sure_is_asked_less_often_and_nothing_else_changes() -> None:
-    """Jobs are refused only where the hook is asked."""
-    sure, plain = Limit(), Plain()
+def test_what_is_sure_is_asked_less_often_and_nothing_else_changes() -> None:
+    """Jobs are refused only where limits are asked."""
+    sure, plain = Plugin(Sure), Plugin(lambda view: Plain())
     runs = [replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": each})) for each in (sure, plain)]
     assert runs[0].summary() == runs[1].summary()
-    assert sure.asked.count("accept") == 4
-    assert plain.asked.count("accept") == 40
-    assert "overdue" not in sure.asked
-    assert 0 < sure.asked.count("marks") < plain.asked.count("marks") / 2
-    assert 0 < sure.asked.count("admit") < plain.asked.count("admit") - 15
+    rarely, often = sure.built.asked, plain.built.asked
+    assert rarely.count("validate") == 4
+    assert often.count("validate") == 40
+    assert "expired" not in rarely
+    assert 0 < rarely.count("marks") < often.count("marks") / 2
+    assert 0 < rarely.count("admit") < often.count("admit") - 15
 
 
-def wrong(hook: str, said: Callable[[ClusterView], Any]) -> Any:
-    """Return a plugin that is sure of something else."""
-    answer: Any = {} if hook != "makeway_overdue" else Overdue(jobs={}, ask_again_at=None)
+def promising(name: str, promise: Any) -> Plugin:
+    """Return a plugin whose limits promise something else."""
 
-    class Wrong:
-        pass
+    def build(view: ClusterView) -> Plain:
+        limits = Plain()
+        setattr(limits, name, promise)
+        return limits
 
-    def implementation(self: Any) -> Any:
-        return answer
-
-    implementation.__name__ = hook
-    setattr(Wrong, hook, hookimpl(sure_by(said)(implementation)))
-    return Wrong()
+    return Plugin(build)
 
 
 def failing(job: Any = None) -> float:
@@ -123,30 +115,30 @@ def failing(job: Any = None) -> float:
 
 
 @pytest.mark.parametrize(
-    ("hook", "said", "text"),
+    ("name", "promise", "text"),
     [
-        ("makeway_admit", lambda view: 3, "a function, or None"),
-        ("makeway_admit", lambda view: lambda job: "soon", "allowed: seconds"),
-        ("makeway_admit", lambda view: lambda job: math.nan, "allowed: seconds"),
-        ("makeway_admit", lambda view: failing, "no idea"),
-        ("makeway_accept", lambda view: lambda job: 1, "allowed: True or False"),
-        ("makeway_accept", lambda view: failing, "no idea"),
-        ("makeway_overdue", lambda view: lambda: None, "allowed: seconds"),
-        ("makeway_overdue", lambda view: failing, "no idea"),
-        ("makeway_marks", lambda view: lambda: "never", "allowed: seconds"),
-        ("makeway_marks", lambda view: failing, "no idea"),
+        ("admitted_until", 3, "admitted_until is 3; allowed: a function, or None"),
+        ("admitted_until", lambda job: "soon", "allowed: seconds"),
+        ("admitted_until", lambda job: math.nan, "allowed: seconds"),
+        ("admitted_until", failing, "no idea"),
+        ("surely_valid", lambda job: 1, "allowed: True or False"),
+        ("surely_valid", failing, "no idea"),
+        ("calm_until", lambda: None, "allowed: seconds"),
+        ("calm_until", failing, "no idea"),
+        ("marked_until", lambda: "never", "allowed: seconds"),
+        ("marked_until", failing, "no idea"),
     ],
 )
-def test_what_is_said_is_checked(hook: str, said: Any, text: str) -> None:
+def test_what_is_promised_is_checked(name: str, promise: Any, text: str) -> None:
     """The error names the plugin and the hook."""
-    with pytest.raises(PolicyError, match=text) as raised:
-        replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": wrong(hook, said)}))
+    with pytest.raises((PolicyError, PluginError), match=text) as raised:
+        replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": promising(name, promise)}))
     assert "limit/jobs" in str(raised.value)
-    assert hook in str(raised.value)
+    assert "makeway_limits" in str(raised.value)
 
 
-@pytest.mark.parametrize("hook", ["makeway_admit", "makeway_accept", "makeway_overdue", "makeway_marks"])
-def test_nobody_need_be_sure(hook: str) -> None:
-    """None instead of a function: the hook is asked as ever."""
-    run = replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": wrong(hook, lambda view: None)}))
+@pytest.mark.parametrize("name", ["admitted_until", "surely_valid", "calm_until", "marked_until"])
+def test_nothing_need_be_promised(name: str) -> None:
+    """None: limits are asked as ever."""
+    run = replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": promising(name, None)}))
     assert run.summary()["metrics"]["jobs"] == len(JOBS)

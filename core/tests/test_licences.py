@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from makeway.errors import InvariantError
-from makeway.hookspecs import about, hookimpl
-from makeway.model import Blocked, ClusterView, Job, JobSpec, JobState
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, ClusterView, Job, JobSpec, JobState, Limits
 from makeway.registry import Policies
 from makeway_app.replay import Options, replay
 from makeway_explain.story import Witness, explain
@@ -57,11 +57,9 @@ def test_the_hook_is_not_called_where_nobody_wants_a_licence(
     calls: list[str] = []
     admit = Policies.admit
 
-    def counted(
-        self: Policies, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()
-    ) -> dict[str, Blocked]:
-        calls.extend(job.id for job in jobs)
-        return admit(self, jobs, view, before)
+    def counted(self: Policies, job: Job, view: ClusterView) -> Blocked | None:
+        calls.append(job.id)
+        return admit(self, job, view)
 
     monkeypatch.setattr(Policies, "admit", counted)
     plain = [spec("a", "low", 0.0), spec("b", "low", 0.0), spec("c", "hi", 5.0), spec("d", "low", 6.0)]
@@ -72,27 +70,28 @@ def test_the_hook_is_not_called_where_nobody_wants_a_licence(
     assert set(calls) == {"e"}
 
 
-class Few:
-    """At most one job of the account ``few`` runs; whoever runs would give it back, wherever he is."""
+class Few(Limits):
+    """At most one job of the account ``few`` runs; one that runs would give it back, wherever it is."""
 
     def __init__(self, *, knows: bool = True) -> None:
         self.knows = knows
         self.asked: list[str] = []
+        self.concerns = lambda job: job.account == "few"
 
     @hookimpl
-    @about(lambda job: job.account == "few")
-    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Count them."""
-        self.asked += [job.id for job in jobs]
-        holders = {
-            job.id: 1.0 for job in view.active if job.account == "few" and job.state is JobState.RUNNING
-        }
+        self.asked.append(job.id)
+        running = [each for each in view.active if each.state is JobState.RUNNING]
+        holders = {each.id: 1.0 for each in running if each.account == "few"}
         if not holders:
-            return {}
+            return None
         frees = holders if self.knows else {}
-        return {
-            job.id: Blocked(reason="Few", wanted=1, available=0, liftable=True, frees=frees) for job in jobs
-        }
+        return Blocked(reason="Few", wanted=1, available=0, liftable=True, frees=frees)
 
 
 def test_a_limit_of_a_plugin_is_about_some_jobs_only() -> None:
@@ -104,17 +103,21 @@ def test_a_limit_of_a_plugin_is_about_some_jobs_only() -> None:
     assert set(few.asked) == {"b"}
 
 
-class _Every:
-    """Lets everybody in."""
+class _Every(Limits):
+    """Lets all in."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job]) -> dict[str, Blocked]:
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Take note of them."""
-        self.asked += [job.id for job in jobs]
-        return {}
+        self.asked.append(job.id)
+        return None
 
 
 def test_nor_are_they_where_another_limit_is_about_all() -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from makeway.hookspecs import hookimpl
-from makeway.model import Candidates, ClusterView, Job, PreemptMode
+from makeway.model import Candidates, ClusterView, Job, Limits, PreemptMode
 from makeway_testing.contracts import ContractError, PreemptPolicyContract
 
 
@@ -47,15 +47,17 @@ class Budget:
         return Candidates(jobs=jobs, modes=(PreemptMode.REQUEUE,) * len(jobs))
 
 
-class HandedOver(Budget):
+class HandedOver(Budget, Limits):
     """The same, which the next engine goes on with."""
 
     @hookimpl
-    def makeway_hand_over(self, view: ClusterView) -> Mapping[str, Any]:
+    def makeway_limits(self) -> Limits:
+        return self
+
+    def save(self, view: ClusterView) -> Mapping[str, Any]:
         return {"lost": dict(view.book(Losses).lost)}
 
-    @hookimpl
-    def makeway_take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+    def restore(self, memory: Mapping[str, Any], view: ClusterView) -> None:
         view.book(Losses).lost.update(memory["lost"])
 
 

@@ -17,7 +17,7 @@ import pytest
 import makeway_search_least_disruption as search_least_disruption
 from makeway import bitmap
 from makeway.foreign import Dialect, ForeignWorkload, Source
-from makeway.hookspecs import alike_by, hookimpl, one_by_one
+from makeway.hookspecs import alike_by, hookimpl
 from makeway.model import (
     Allocation,
     Attempt,
@@ -31,6 +31,7 @@ from makeway.model import (
     JobSpec,
     Placement,
     PreemptMode,
+    QueueOrder,
     Selector,
 )
 from makeway.registry import load
@@ -280,10 +281,21 @@ class NamesTooFew(Sound):
     """It tries one job in a pass where nobody looks."""
 
     @hookimpl
-    @one_by_one(lambda view: FirstAlone())
-    def makeway_queue_order(self, pending: Sequence[Job]) -> Sequence[Job]:
+    def makeway_queue(self) -> QueueOrder:
         """Order them as they came."""
+        return AsTheyCame()
+
+
+class AsTheyCame(QueueOrder):
+    """Orders by submission, and names too few."""
+
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+        """Order them."""
         return sorted(pending, key=lambda job: job.index)
+
+    def turns(self) -> Any:
+        """Break the rule."""
+        return FirstAlone()
 
 
 class ProtectedWithoutReason(Sound):

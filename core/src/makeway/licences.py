@@ -1,17 +1,16 @@
 """Keep out jobs whose licences are not there: the limit that Slurm-like selectors share (slurm-preemption 1.11).
 
 Licences belong to the cluster, not to nodes, so no selector counts them. A plugin that finds nodes as Slurm does
-answers `makeway_admit` with `admit`, marked ``@about(wants)`` and ``@by_request(by_request)``, and puts `taken_by`
-into its allocations; one that does neither has nothing to do with licences. Suspended jobs keep their licences;
-whoever leaves gives them back.
+answers `makeway_limits` with `LicenceLimits`, and puts `taken_by` into its allocations; one that does neither has
+nothing to do with licences. Suspended jobs keep their licences; a job that leaves gives them back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from makeway.model import NOTHING, Blocked, ClusterView, Job
+from makeway.model import NOTHING, Blocked, ClusterView, Job, Limits
 
 LICENCES = "licences"
 """`Blocked.resource` where a licence is short."""
@@ -22,21 +21,19 @@ def wants(job: Job) -> bool:
     return bool(job.spec.licenses)
 
 
-def by_request(view: ClusterView) -> Callable[[Job], bool]:
-    """Say that `admit` looks at nothing but what a job asks for, for the mark `makeway.hookspecs.by_request`."""
-    del view
-    return lambda job: True
+class LicenceLimits(Limits):
+    """Keeps out jobs whose licences are not there."""
 
+    concerns = staticmethod(wants)
 
-def admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-    """Return which pending jobs lack licences, as `makeway_admit` does."""
-    found = {}
-    for job in jobs:
-        if job.spec.licenses and job.allocation is None:
-            blocked = lacking(job, view)
-            if blocked is not None:
-                found[job.id] = blocked
-    return found
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Return which licence a pending job lacks; None: none."""
+        return lacking(job, view) if job.spec.licenses and job.allocation is None else None
+
+    @staticmethod
+    def by_request(job: Job) -> bool:
+        """Whether nothing but what the job asks for counts: it always does."""
+        return True
 
 
 def lacking(job: Job, view: ClusterView, taken: Mapping[str, int] = NOTHING) -> Blocked | None:

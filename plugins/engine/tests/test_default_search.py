@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from makeway import registry
 from makeway.hookspecs import hookimpl
-from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, PreemptMode
+from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Limits, PreemptMode
 from makeway.searching import in_order
 from makeway_app.cli import cli
 from makeway_app.replay import Options, replay
@@ -50,14 +50,18 @@ class Refuses:
         return Blocked(detail="not on a Sunday")
 
 
-class OnePerUser:
+class OnePerUser(Limits):
     """A limit that preempting may lift: one active job per user."""
 
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Count active jobs."""
-        users = {job.user for job in view.active}
-        return {job.id: Blocked(reason="OnePerUser", liftable=True) for job in jobs if job.user in users}
+        taken = job.user in {other.user for other in view.active}
+        return Blocked(reason="OnePerUser", liftable=True) if taken else None
 
 
 JOBS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -23,6 +23,7 @@ from makeway.model import (
     Job,
     JobSpec,
     JobState,
+    Limits,
     Placement,
     PreemptMode,
 )
@@ -65,7 +66,7 @@ def test_greedy_tries_new_jobs_alone_when_nothing_came_free() -> None:
 
 
 # ---------------------------------------------------------------- limits and the search
-class OneRunning:
+class OneRunning(Limits):
     """One running job per user; whoever is suspended does not count. Victims are taken one by one."""
 
     def __init__(self, liftable: bool) -> None:
@@ -77,14 +78,14 @@ class OneRunning:
         return Patient(lambda job: GangOrder(verb=GangVerb.RESUME, job=job))
 
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Count running jobs per user."""
-        running = {job.user for job in view.active if job.state is JobState.RUNNING}
-        return {
-            job.id: Blocked(reason="OnePerUser", liftable=self.liftable)
-            for job in jobs
-            if job.user in running
-        }
+        running = {other.user for other in view.active if other.state is JobState.RUNNING}
+        return Blocked(reason="OnePerUser", liftable=self.liftable) if job.user in running else None
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
@@ -224,12 +225,16 @@ def test_other_cores_of_the_same_nodes() -> None:
 
 
 # ------------------------------------------------------------------- nodes that are kept
-class FirstWaiting:
+class FirstWaiting(Limits):
     """The first job that waits keeps what is idle."""
 
     @hookimpl
-    def makeway_closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> int:
-        """Close it to everybody behind."""
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> int:
+        """Close it to all behind."""
         return before[0].partition.nodes & view.idle if before else 0
 
 
@@ -368,8 +373,7 @@ def test_a_licence_does_not_lift_the_limit_of_a_component() -> None:
 class Barred(OneRunning):
     """The first node is closed to everybody of tier 2."""
 
-    @hookimpl
-    def makeway_closed_nodes(self, job: Job, view: ClusterView) -> int:
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> int:
         """Close it."""
         return 0b1 if job.partition.priority_tier > 1 else 0
 

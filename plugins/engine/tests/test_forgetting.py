@@ -101,7 +101,7 @@ def test_a_selector_that_knows_nothing_of_adoption_is_told_of_starts() -> None:
             ledger=None,
             selector=selector,
             gang=None,
-            policies=SimpleNamespace(take_over=lambda memory, ledger: None, who=lambda hook: None),
+            policies=SimpleNamespace(restore=lambda memory, ledger: None, who=lambda hook: None),
             transitions=SimpleNamespace(priorities=SimpleNamespace(prioritizer=None)),
         )
         state = SimpleNamespace(memory={})

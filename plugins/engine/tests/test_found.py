@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from makeway.hookspecs import hookimpl
-from makeway.model import ClusterView, Job, JobSpec, JobState
+from makeway.model import ClusterView, Job, JobSpec, JobState, QueueOrder
 from makeway_engine import engine
 from makeway_testing import cluster, one_node, replay_table, tiers, timeline
 
@@ -344,9 +344,12 @@ def test_a_job_of_two_partitions_that_is_stopped_as_it_starts() -> None:
 def test_an_order_that_a_start_changes_counts_at_the_next_look() -> None:
     """Users who have nobody at work come first: once a1 runs, b goes before a2, which had held it up."""
 
-    class IdleUsersFirst:
+    class IdleUsersFirst(QueueOrder):
         @hookimpl
-        def makeway_queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+        def makeway_queue(self) -> QueueOrder:
+            return self
+
+        def sort(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
             busy = {job.spec.user for job in view.active}
             return sorted(pending, key=lambda job: job.spec.user in busy)
 

@@ -21,6 +21,7 @@ from makeway.model import (
     GangVerb,
     Job,
     JobSpec,
+    Limits,
     Placement,
     Plan,
     PreemptMode,
@@ -243,13 +244,15 @@ LATE = """
 def test_grace_time_beyond_a_time_limit() -> None:
     """At its limit of 30 s the job is told, and is requeued 20 s later; then the same again, by hand."""
 
-    class Late:
+    class Late(Limits):
         @hookimpl
-        def makeway_over_limit(self, jobs: Sequence[Job]) -> list[Plan | None]:
-            return [
-                Plan(job=job, mode=REQUEUE, notice=(USR1,), grace_time=20.0) if not job.restarts else None
-                for job in jobs
-            ]
+        def makeway_limits(self) -> Limits:
+            return self
+
+        def past_time_limit(self, job: Job, view: ClusterView) -> Plan | None:
+            if job.restarts:
+                return None
+            return Plan(job=job, mode=REQUEUE, notice=(USR1,), grace_time=20.0)
 
     run = played("requeue", None, jobs=LATE, preempt=REQUEUE, late=Late())
     assert run.signals == ("30 low USR1 all",)
@@ -264,12 +267,15 @@ def test_grace_time_beyond_a_time_limit() -> None:
 
 @pytest.mark.parametrize("plan", [{"mode": PreemptMode.OFF}, {"mode": REQUEUE, "fails": True}])
 def test_nobody_stays_beyond_a_time_limit(plan: dict[str, Any]) -> None:
-    class Late:
+    class Late(Limits):
         @hookimpl
-        def makeway_over_limit(self, jobs: Sequence[Job]) -> list[Plan]:
-            return [Plan(job=job, **plan) for job in jobs]
+        def makeway_limits(self) -> Limits:
+            return self
 
-    with pytest.raises(PolicyError, match=r"hook makeway_over_limit for job low: planned .*; allowed: "):
+        def past_time_limit(self, job: Job, view: ClusterView) -> Plan:
+            return Plan(job=job, **plan)
+
+    with pytest.raises(PolicyError, match=r"hook makeway_limits for job low: planned .*; allowed: "):
         played("requeue", None, jobs=LATE, late=Late())
 
 

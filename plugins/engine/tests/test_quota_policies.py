@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from makeway.model import (
     ClusterView,
     Job,
     JobState,
+    Limits,
     Placement,
     Plan,
     PreemptMode,
@@ -240,26 +241,22 @@ def plain(view: Any, by: Any, *, running: bool) -> dict[Any, tuple[int, int, int
     return sums
 
 
-class PerUser:
-    """At most two CPUs per user, counted without those who made way."""
+class PerUser(Limits):
+    """At most two CPUs per user, counted without those that made way."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int]] = []
-        self.before: list[tuple[str, ...]] = []
 
     @hookimpl
-    def makeway_admit(
-        self, jobs: Sequence[Job], before: Sequence[Job], view: ClusterView
-    ) -> Mapping[str, Blocked]:
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Note what is seen."""
-        self.before.append(tuple(job.id for job in before))
-        for job in jobs:
-            self.seen.append((job.id, view.usage("user")[job.user].cpus))
-        return {
-            job.id: Blocked(reason="QOSMaxCpuPerUserLimit", liftable=True)
-            for job in jobs
-            if view.usage("user")[job.user].cpus + job.spec.cpus > 2
-        }
+        cpus = view.usage("user")[job.user].cpus
+        self.seen.append((job.id, cpus))
+        return Blocked(reason="QOSMaxCpuPerUserLimit", liftable=True) if cpus + job.spec.cpus > 2 else None
 
 
 def test_a_limit_sees_the_usage_without_those_who_would_make_way() -> None:
@@ -286,24 +283,6 @@ def test_a_limit_sees_the_usage_without_those_who_would_make_way() -> None:
     assert run.victims == ("a",)
     assert ("h", 2) in limit.seen
     assert ("h", 0) in limit.seen
-
-
-def test_a_limit_is_told_who_waits_before_the_job() -> None:
-    """b does not fit, and c is tried behind it."""
-    limit = PerUser()
-    replay_table(
-        """
-        job  submit  cpus  run_time  user
-        a         0     2        50  ann
-        b         1     2        50  bob
-        c         1     1        50  cid
-        """,
-        cluster=one_node(cpus=3),
-        config={"scheduler": "greedy", "plugins": ["limit"], "select": "select/cons_tres"},
-        plugins={"limit": limit},
-        until=2,
-    )
-    assert ("b",) in limit.before
 
 
 class Lower:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway_kueue_cohort import makeway_hand_over
+from makeway_kueue_cohort import Quotas
 
 Make = Callable[..., Any]
 
@@ -44,7 +44,10 @@ def test_what_jobs_hold_is_handed_over(play: Make, site: Make, queue: Make, quot
         site(queue("a", quota(4))),
         until=10.0,
     )
-    assert makeway_hand_over(run.engine.ledger) == {"held": {"a1": [["default", "cpu", 4000]]}, "kept": {}}
+    assert Quotas(run.engine.ledger).save(run.engine.ledger) == {
+        "held": {"a1": [["default", "cpu", 4000]]},
+        "kept": {},
+    }
 
 
 def test_no_backoff_and_the_old_place(play: Make, site: Make, queue: Make, quota: Make) -> None:

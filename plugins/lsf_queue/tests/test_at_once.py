@@ -123,7 +123,7 @@ def test_limits_and_closed_hosts_are_those_without_the_suspended(monkeypatch: py
     def compared(site: Any, job: Job, view: Ledger, stopped: victims.Stopped) -> NodeBits | None:
         found = known(site, job, view, stopped)
         without: Any = ViewWithout(view, stopped.pairs)
-        limit = admission.admit((job,), without).get(job.id)
+        limit = admission.blocked(job, without)
         if found is None:
             seen["not known"] += 1
         elif limit is not None:

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, PreemptMode
+from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, Limits, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
 from makeway_engine.engine import Engine
-from makeway_preempt_qos import kinds_of, makeway_queue_order, ranks_of
+from makeway_preempt_qos import PreemptorsFirst, kinds_of, ranks_of
 from makeway_testing.builders import Machine, build_cluster, config, one_node
 from makeway_testing.builders import cluster as nodes
 from makeway_testing.scenario import replay_table, timeline
@@ -370,7 +370,7 @@ def test_ranks_say_what_the_order_says(name: str, mode: str) -> None:
     pending = run.ledger.pending
     for few in (pending, pending[: len(graph)], pending[1:], pending[::2]):
         by_rank = sorted(few, key=lambda job: cast(int, ranks(job)))
-        assert ids(by_rank) == ids(makeway_queue_order(few, run.ledger))
+        assert ids(by_rank) == ids(PreemptorsFirst(run.ledger).sort(few, run.ledger))
 
 
 def test_a_job_without_qos_has_no_rank() -> None:
@@ -383,14 +383,18 @@ def test_a_job_without_qos_has_no_rank() -> None:
 
 
 # ------------------------------------------------------------------------------- limits (0.1)
-class FourCores:
+class FourCores(Limits):
     """A group limit as a site would write it: the jobs of a QOS hold at most four CPUs."""
 
     @hookimpl
-    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-        """Keep out whoever would be one too many."""
-        used = sum(sum(job.allocation.cpus) for job in view.active if job.allocation and job.allocation.cpus)
-        return {job.id: Blocked(reason="QOSGrpCpuLimit") for job in jobs if used + job.spec.cpus > 4}
+    def makeway_limits(self) -> Limits:
+        """Be the limits."""
+        return self
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Keep out a job that would be one too many."""
+        held = [each.allocation.cpus for each in view.active if each.allocation and each.allocation.cpus]
+        return Blocked(reason="QOSGrpCpuLimit") if sum(map(sum, held)) + job.spec.cpus > 4 else None
 
 
 @pytest.mark.parametrize("limited", [True, False])

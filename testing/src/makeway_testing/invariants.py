@@ -264,7 +264,7 @@ def _could_run(engine: Engine, job: Job) -> bool:
         )
     if job.resume_after is not None and engine.ledger.now <= job.resume_after + _TINY:
         return False  # held down: time is what it needs
-    if engine.policies.admit((job,), engine.ledger):
+    if engine.policies.admit(job, engine.ledger):
         return False  # a limit counts running jobs: room under it is what it needs
     return not any(
         other.state is JobState.RUNNING and share_a_core(job, other) for other in engine.ledger.active

@@ -6,6 +6,7 @@ answer. A watcher that finds a rule broken raises `makeway_testing.failures.Brea
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -15,7 +16,8 @@ import attrs
 
 from makeway import hookspecs
 from makeway.hookspecs import hookimpl
-from makeway.model import Allocation, Candidates, ClusterView, Job, Placement
+from makeway.model import Allocation, Candidates, ClusterView, Job, Limits, Placement, QueueOrder
+from makeway.registry.limits import METHODS
 from makeway_testing.failures import BreachError
 
 Watcher = Callable[["Call"], None]
@@ -78,6 +80,40 @@ def watched(plugin: Any, watch: Watcher, replace: Callable[[str, Any], Any] | No
     return found
 
 
+_BUILT: Mapping[str, tuple[type, Sequence[str]]] = {
+    "makeway_queue": (QueueOrder, ("sort", "heads")),
+    "makeway_limits": (Limits, [name for name in METHODS if name not in ("save", "restore")]),
+}
+"""Hook -> the base class of what it builds, and the methods that are questions."""
+
+
+def _listening(hook: str, built: Any, watch: Watcher, replace: Callable[[str, Any], Any] | None) -> Any:
+    """Let what a hook built show each question, as ``makeway_limits.admit``; return it."""
+    base, names = _BUILT[hook]
+    if not isinstance(built, base):
+        return built
+    kind = type(built)
+
+    def showing(name: str) -> Callable[..., Any]:
+        own = getattr(kind, name)
+        taken = tuple(inspect.signature(own).parameters)[1:]
+        question = f"{hook}.{name}"
+
+        def answered(self: Any, *values: Any) -> Any:
+            arguments = dict(zip(taken, values, strict=True))
+            function = functools.partial(own, self)
+            answer = function(*values)
+            watch(Call(hook=question, arguments=arguments, answer=answer, function=function, taken=taken))
+            return answer if replace is None else replace(question, answer)
+
+        return answered
+
+    overridden = [name for name in names if getattr(kind, name) is not getattr(base, name)]
+    methods = {name: showing(name) for name in overridden}
+    built.__class__ = type(kind.__name__, (kind,), {"__slots__": (), **methods})
+    return built
+
+
 def _shown(
     hook: str, function: Callable[..., Any], watch: Watcher, replace: Callable[[str, Any], Any] | None
 ) -> Callable[..., Any]:
@@ -88,6 +124,8 @@ def _shown(
     def answered(*values: Any) -> Any:
         arguments = dict(zip(offered, values, strict=True))
         answer = function(**{name: arguments[name] for name in taken})
+        if hook in _BUILT:
+            answer = _listening(hook, answer, watch, replace)
         watch(Call(hook=hook, arguments=arguments, answer=answer, function=function, taken=taken))
         return answer if replace is None else replace(hook, answer)
 

@@ -6,14 +6,15 @@ Nobody shares a node, suspended jobs included. All is derived from the view.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 import attrs
 
 from makeway import bitmap, licences
 from makeway.bitmap import NodeBits
 from makeway.features import alternatives
-from makeway.hookspecs import about, hookimpl
+from makeway.hookspecs import hookimpl
+from makeway.licences import LicenceLimits
 from makeway.model import (
     Allocation,
     Blocked,
@@ -22,10 +23,10 @@ from makeway.model import (
     Cover,
     Forecast,
     Job,
+    Limits,
     Node,
     Placement,
     PreemptMode,
-    Seconds,
     Selector,
 )
 from makeway.obstacle import least_of
@@ -186,7 +187,6 @@ def makeway_selector() -> Selector:
 
 
 @hookimpl
-@about(licences.wants)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> Mapping[str, Blocked]:
-    """Keep out jobs whose licences are not there."""
-    return licences.admit(jobs, view)
+def makeway_limits() -> Limits:
+    """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
+    return LicenceLimits()

@@ -13,7 +13,6 @@ from makeway.model import (
     Choice,
     ClusterView,
     Job,
-    Overdue,
     Plan,
     PreemptMode,
     Protection,
@@ -118,7 +117,7 @@ def makeway_search(
     Called when a job was blocked and candidates are left after the vetoes. Decision hook of the kind
     *search*.
 
-    :param attempt: the blocked job against the cluster, with nobody removed yet. Limits (`makeway_admit`) and
+    :param attempt: the blocked job against the cluster, with nobody removed yet. Limits (`makeway_limits`) and
         closed nodes are part of it, except for a search that is marked with `of_selector`.
     :param candidates: whom it may displace, in order, with modes.
     :param view: the cluster as of `now`.
@@ -182,56 +181,6 @@ def makeway_preempt_action(
         def makeway_preempt_action(victims, modes):
             return [Plan(job=job, mode=mode, notice=(Signal(name="TERM"),), grace_time=600.0)
                     for job, mode in zip(victims, modes)]
-
-    .. versionadded:: 0.1
-    """
-
-
-@hookspec(firstresult=True)
-def makeway_over_limit(jobs: Sequence[Job], view: ClusterView, now: float) -> Sequence[Plan | None] | None:
-    """Plan how jobs leave that have reached their time limit.
-
-    Called when limits strike, before anything is done about it. A job in its grace time is not among them.
-
-    :param jobs: running jobs over their limit, soonest first.
-    :param view: the cluster as of `now`.
-    :param now: seconds since the start of the replay.
-    :returns: one `makeway.model.Plan` per job, same order; None in its place: the job ends as TIMEOUT. None
-        for all: they all do.
-    :raises: whatever is raised ends the run as PolicyError.
-
-    First answer wins.
-
-    They wait again::
-
-        @hookimpl
-        def makeway_over_limit(jobs):
-            return [Plan(job=job, mode=PreemptMode.REQUEUE, why="over its limit") for job in jobs]
-
-    .. versionadded:: 0.1
-    """
-
-
-@hookspec
-def makeway_overdue(view: ClusterView, now: float) -> Overdue | None:
-    """Name running jobs that have to end although their time limit is not reached: what they may use is used up.
-
-    Called whenever a job has started since it was last asked, and when it asked to be; where limits are looked at at
-    regular intervals, at the next of those looks.
-
-    :param view: the cluster as of `now`.
-    :param now: seconds since the start of the replay.
-    :returns: `makeway.model.Overdue`; a job in its grace time may be among them, and is left alone. None: nobody.
-    :raises: whatever is raised ends the run as PolicyError.
-
-    All plugins are asked, answers are joined.
-
-    Nobody runs on after midnight::
-
-        @hookimpl
-        def makeway_overdue(view, now):
-            over = {job.id: "it is midnight" for job in view.active} if now >= 86400 else {}
-            return Overdue(jobs=over, ask_again_at=86400.0)
 
     .. versionadded:: 0.1
     """

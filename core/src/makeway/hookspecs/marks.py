@@ -28,16 +28,6 @@ def of_selector(function: F) -> F:
     return function
 
 
-def asked_at_submission(function: F) -> F:
-    """Mark an implementation of `makeway_admit` that is also asked for each job that is submitted behind others.
-
-    Goes below ``@hookimpl``. An answer with ``Blocked.at_submission`` is then the reason of the job at once. Without a
-    mark a job waits for its turn (reason Priority) until it is tried.
-    """
-    function.makeway_at_submission = True  # type: ignore[attr-defined]
-    return function
-
-
 def based_on(basis: PreemptBasis) -> Callable[[F], F]:
     """Mark an implementation of `makeway_preempt_candidates` with what decides who may displace whom.
 

@@ -40,7 +40,9 @@ from makeway.model.jobs import (
     allotted,
     submitted,
 )
+from makeway.model.limits import Limits, Standing
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
+from makeway.model.queue_order import QueueOrder
 from makeway.model.speed import (
     BulkAttempt,
     ForecastingSelector,
@@ -97,6 +99,7 @@ __all__ = [
     "JobDraft",
     "JobSpec",
     "JobState",
+    "Limits",
     "Listing",
     "ModeFlag",
     "ModeSetting",
@@ -111,6 +114,7 @@ __all__ = [
     "PreemptMode",
     "Protection",
     "Qos",
+    "QueueOrder",
     "QueuedGang",
     "ReadOnly",
     "Roll",
@@ -120,6 +124,7 @@ __all__ = [
     "Sharing",
     "Signal",
     "SpecDraft",
+    "Standing",
     "StatusCommand",
     "Stay",
     "SuspendedBy",

@@ -327,7 +327,7 @@ class JobDraft:
     kept: bool = False
     """Whether an operator holds it or has stopped it, which its owner may not undo."""
     marks: frozenset[str] = frozenset()
-    """What policies remember about it (`makeway_marks`); a requeue takes all away."""
+    """What policies remember about it (`Limits.marks`); a requeue takes all away."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -114,7 +114,7 @@ class QueuedGang(Gang, Protocol):
     """A gang whose suspended jobs wait in the queue beside pending ones, each with a turn of its own.
 
     For schedulers to which a suspended job is a job that waits to run: who goes on, and who starts, is then
-    one order. `makeway_queue_order` is given the waiting jobs of both kinds.
+    one order. `QueueOrder.sort` is given the waiting jobs of both kinds.
     """
 
     def waiting(self, view: ClusterView) -> Sequence[Job]:

@@ -85,7 +85,7 @@ class ForecastingSelector(Selector, Protocol):
 
 
 class Turns(Protocol):
-    """Names who is tried next in a pass, for `makeway.hookspecs.one_by_one`; built once per run.
+    """Names who is tried next in a pass, built by `makeway.model.QueueOrder`, once per run.
 
     It hears of eligible jobs only, each of which waits in one partition.
     """
@@ -103,7 +103,7 @@ class Turns(Protocol):
         """An eligible job waits for another reason than before (``job.reason``)."""
 
     def begin(self, *, alone: bool, everybody: bool) -> bool:
-        """A pass begins; say whether jobs are to be named for it. If not, `makeway_queue_order` is asked.
+        """A pass begins; say whether jobs are to be named for it. If not, `QueueOrder.sort` is asked.
 
         :param alone: whether all pending jobs are eligible.
         :param everybody: whether nobody is to be passed over: attempts are recorded.
@@ -112,7 +112,7 @@ class Turns(Protocol):
     def next(self) -> Job | None:
         """Return the eligible job to be tried next; None: the pass is over. Whoever was named before has been tried.
 
-        Jobs are named in the order that `makeway_queue_order` would have them in. Whoever is passed over would wait
+        Jobs are named in the order that `QueueOrder.sort` would have them in. Whoever is passed over would wait
         for the reason that it has already, if it were tried.
         """
 

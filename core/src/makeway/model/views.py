@@ -22,7 +22,7 @@ class Book(Protocol):
 
     In `left`, ``job.preempt_at`` tells a preemption from an end: it is None if the job ends by itself, by its time
     limit or by a person. A suspension is no leaving; a `Witness` hears of it. Where another engine goes on, books
-    are made anew: what the jobs do not show has to be handed over (`makeway_hand_over`, `makeway_take_over`).
+    are made anew: what the jobs do not show has to be saved (`makeway.model.Limits`).
     """
 
     def started(self, job: Job, view: ClusterView) -> None:
@@ -176,7 +176,7 @@ class ClusterView(Protocol):
         """
 
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
-        """Return the limit (`makeway_admit`) that keeps a pending job out once these have made way; None: none does.
+        """Return the limit (`Limits.admit`) that keeps a pending job out once these have made way; None: none does.
 
         For searches that choose victims for a limit's sake as well as for room; see `Blocked.frees`.
         """

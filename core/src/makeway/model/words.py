@@ -55,7 +55,7 @@ class Vocabulary:
     suspensions: Mapping[str, str] = mapping()
     """State of a suspended job (``SUSPENDED``, ``SUSPENDED by a person``) -> why; left out: not shown.
 
-    The name of a mark (`makeway_marks`) stands for suspended jobs that bear it, and comes before their state.
+    The name of a mark (`Limits.marks`) stands for suspended jobs that bear it, and comes before their state.
     """
     nouns: Mapping[str, str] = mapping()
     """Thing (partition, node, ``status command``, ST) -> word."""

@@ -32,30 +32,16 @@ class Call:
     positional: tuple[str, ...]
     named: tuple[str, ...] = ()
     """Arguments with a default that the contract knows."""
-    about: Callable[[Job], bool] | None = None
-    """Which jobs it is about (`makeway.hookspecs.about`); None: all of them."""
     of_selector: bool = False
     """Whether it is a selector's own search (`makeway.hookspecs.of_selector`)."""
     basis: PreemptBasis = PreemptBasis.OTHER
     """What decides who may displace whom (`makeway.hookspecs.based_on`)."""
     quicker: Callable[[ClusterView], Any] | None = None
-    """What spares asking: ranks or kinds (`makeway.hookspecs.ranked_by`, `alike_by`); None: nothing does."""
+    """What spares asking: kinds (`makeway.hookspecs.alike_by`); None: nothing does."""
     by_request: Callable[[ClusterView], Any] | None = None
     """Says when it answers by the request (`makeway.hookspecs.by_request`); None: it does not say."""
-    in_vain: Callable[[ClusterView], Any] | None = None
-    """Says beside that why a job would wait if it were tried; None: it does not say."""
-    turned: Callable[[ClusterView], Any] | None = None
-    """Says which of these reasons no longer stand, or stand again; None: none does for longer than a moment."""
-    idle: Callable[[ClusterView], Any] | None = None
-    """Says for how long a job would wait, whatever the reason; None: it does not say."""
-    turns: Callable[[ClusterView], Any] | None = None
-    """Names jobs one by one (`makeway.hookspecs.one_by_one`); None: the queue is ordered as a whole."""
-    sure: Callable[[ClusterView], Any] | None = None
-    """Knows that asking would change nothing (`makeway.hookspecs.sure_by`); None: nobody does."""
     at_once: Callable[[ClusterView], Any] | None = None
     """Often knows the choice before all candidates are named (`makeway.hookspecs.at_once`); None: nobody does."""
-    at_submission: bool = False
-    """Whether it is asked for each job that is submitted (`makeway.hookspecs.asked_at_submission`)."""
     _pick: Callable[[Mapping[str, Any]], Sequence[Any]] = attrs.field(init=False, repr=False, eq=False)
     """Returns what `positional` names."""
 
@@ -87,18 +73,11 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         impl.function,
         positional,
         defaulted,
-        marks.get("makeway_about"),
         bool(marks.get("makeway_of_selector", False)),
         marks.get("makeway_basis", PreemptBasis.OTHER),
-        marks.get("makeway_ranks") or marks.get("makeway_kinds"),
+        marks.get("makeway_kinds"),
         marks.get("makeway_by_request"),
-        marks.get("makeway_in_vain"),
-        marks.get("makeway_turned"),
-        marks.get("makeway_idle"),
-        marks.get("makeway_turns"),
-        marks.get("makeway_sure"),
         marks.get("makeway_at_once"),
-        bool(marks.get("makeway_at_submission", False)),
     )
 
 
@@ -136,23 +115,6 @@ class Asker:
     def hooks(self) -> Sequence[str]:
         """All hooks, whether or not anybody implements them."""
         return tuple(self._calls)
-
-    @property
-    def asked_at_submission(self) -> bool:
-        """Whether any limit is to be looked at as soon as a job is submitted."""
-        return any(call.at_submission for call in self._calls["makeway_admit"])
-
-    def takes(self, hook: str, argument: str) -> bool:
-        """Whether any implementation of `hook` takes this argument."""
-        return any(argument in (*call.positional, *call.named) for call in self._calls[hook])
-
-    def concerns(self, hook: str) -> Callable[[Job], bool]:
-        """Return the test of which jobs the implementations of `hook` are about."""
-        tests = [call.about for call in self._calls[hook]]
-        wanted = [test for test in tests if test is not None]
-        if len(wanted) < len(tests):
-            return lambda _: True
-        return wanted[0] if len(wanted) == 1 else lambda job: any(test(job) for test in wanted)
 
     def calls(self, hook: str) -> Sequence[Call]:
         """Return whom to ask `hook`, first to last."""
@@ -209,7 +171,9 @@ class Asker:
         except (Exception, SystemExit) as error:
             raise self.blame(hook, job, error) from error
 
-    def instant_of(self, plugin: str, hook: str, function: Callable[..., Any]) -> Callable[..., Seconds]:
+    def instant_of(
+        self, plugin: str, hook: str, name: str, function: Callable[..., Any]
+    ) -> Callable[..., Seconds]:
         """Return what asks `function`, as `asked_beside` does, for an instant; of a job, or of the whole cluster."""
 
         def checked(*given: Any) -> Seconds:
@@ -224,7 +188,7 @@ class Asker:
                 at: Seconds = found
                 return at
             self._answered[hook] = plugin
-            text = f"is marked with what said {shown(found)}; allowed: seconds since the start"
+            text = f"its {name} said {shown(found)}; allowed: seconds since the start"
             raise self.fault(hook, None, text)
 
         return checked
@@ -301,8 +265,12 @@ class Asker:
         self._built[id(built)] = (built, self._answered[hook], hook)
 
     def _show(self, call: Call, hook: str, arguments: Mapping[str, Any], answer: Any) -> None:
+        """Log one answer to a hook."""
+        self._log(hook, call.plugin, arguments, answer)
+
+    def _log(self, hook: str, plugin: str, arguments: Mapping[str, Any], answer: Any) -> None:
         given = {key: str(value)[:80] for key, value in arguments.items() if key != "view"}
-        log.warning("hook %s of %s %s -> %s", hook, call.plugin, given, str(answer)[:200])
+        log.warning("hook %s of %s %s -> %s", hook, plugin, given, str(answer)[:200])
 
     # ----------------------------------------------------------------------------- blaming
     def _raised(self, plugin: str, hook: str, about: Job | None, error: BaseException) -> NoReturn:
@@ -390,11 +358,15 @@ class Asker:
     def _homes(self) -> dict[str, list[tuple[str, str]]]:
         """Return each package of a plugin with the plugins in it, and the hook that builds objects."""
         homes: dict[str, list[tuple[str, str]]] = {}
-        for hook in ("makeway_selector", "makeway_gang", "makeway_priority", *self._calls):
+        for hook in (*_BUILDS, *self._calls):
             for call in self._calls.get(hook, ()):
                 module = str(getattr(call.function, "__module__", ""))
                 homes.setdefault(_package(module), []).append((call.plugin, hook))
         return homes
+
+
+_BUILDS = ("makeway_selector", "makeway_gang", "makeway_priority", "makeway_queue", "makeway_limits")
+"""Hooks that build objects."""
 
 
 def _package(module: str) -> str:

@@ -12,7 +12,6 @@ from makeway import vendors
 from makeway.config import Config
 from makeway.errors import ConfigError, Finding, PluginError
 from makeway.foreign import Dialect
-from makeway.hookspecs.speed import Standing
 from makeway.model import (
     Attempt,
     Blocked,
@@ -31,17 +30,19 @@ from makeway.model import (
     PreemptBasis,
     PreemptMode,
     Protection,
-    Seconds,
+    QueueOrder,
     Selector,
+    Standing,
     Turns,
     Vocabulary,
 )
 from makeway.priorities import Prioritizer
 from makeway.registry.asking import Call, guarded
 from makeway.registry.asking import shown as _shown
-from makeway.registry.border import Border, Stops, is_json, is_table
+from makeway.registry.border import Border, Stops, is_table
 from makeway.registry.finding import load_all
 from makeway.registry.fitting import manager_of
+from makeway.registry.limits import LimitsAsker
 from makeway.registry.naming import misplaced, names_in, vendor_of
 from makeway.registry.people import People
 from makeway.registry.quicker import (
@@ -50,21 +51,16 @@ from makeway.registry.quicker import (
     idle_of,
     in_vain_of,
     kind_of,
-    let_in_of,
-    quiet_of,
-    rank_of,
-    taken_of,
     turned_of,
     turns_of,
 )
-from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
 DEFAULT_SEARCH = "search/in_order"
 """Used where no plugin in use has a search."""
 
 
-class Policies(Room):
+class Policies(LimitsAsker):
     """The plugins of one run, with one typed method per hook."""
 
     def __init__(
@@ -90,6 +86,10 @@ class Policies(Room):
             plugins += load_all([DEFAULT_SEARCH])
             super().__init__(manager_of(plugins[::-1]), given, trace=trace)
         self._border = Border(self)
+        self.order = QueueOrder()
+        """What orders the queue."""
+        self.orders = self.names_heads = False
+        """Whether it sorts the queue; whether it names what is tried next."""
         self._stops = Stops.NOBODY
         self.people = People(self)
         """What the plugins say about commands that people give."""
@@ -108,7 +108,8 @@ class Policies(Room):
     def anew(self) -> Policies:
         """Return the same plugins with settings of their own, for another engine: some remember things there."""
         twin = copy.copy(self)
-        twin._answered, twin._built = {}, {}
+        twin._answered, twin._built, twin._limits = {}, {}, ()
+        twin._saying = LimitsAsker._saying
         twin._border, twin.people = Border(twin), People(twin)
         twin._stops = Stops.NOBODY
         twin.settings = structured(*self._plugins)
@@ -171,10 +172,24 @@ class Policies(Room):
             self.keep(found, hook)
         return found
 
+    def build_queue(self, view: ClusterView) -> None:
+        """Let a plugin build what orders the queue, before the first job."""
+        hook = "makeway_queue"
+        found = self.first(hook, None, view=view)
+        self.order = QueueOrder()
+        if found is not None:
+            if not isinstance(found, QueueOrder):
+                self._blame(hook, None, f"returned {_shown(found)}; allowed: a QueueOrder, or None")
+            self.keep(found, hook)
+            self.order = found
+        kind = type(self.order)
+        self.orders = kind.sort is not QueueOrder.sort
+        self.names_heads = kind.heads is not QueueOrder.heads
+
     def queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
         """Order the queue; None: the default order."""
-        hook = "makeway_queue_order"
-        answer = self.first(hook, None, pending=pending, view=view, now=view.now)
+        hook = "makeway_queue"
+        answer = self._of_queue("sort", pending, view)
         if answer is None:
             return None
         ordered = self.listed(hook, None, answer)
@@ -183,9 +198,9 @@ class Policies(Room):
         return ordered
 
     def next_to_try(self, tried: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
-        """Return who is tried next in a pass, after `tried`; None: nobody has an opinion."""
-        hook = "makeway_next"
-        answer = self.first(hook, None, tried=tried, view=view, now=view.now)
+        """Return what is tried next in a pass, after `tried`; None: there is no opinion."""
+        hook = "makeway_queue"
+        answer = self._of_queue("heads", tried, view)
         if answer is None:
             return None
         named = self.listed(hook, None, answer)
@@ -194,13 +209,29 @@ class Policies(Room):
                 self._blame(hook, None, f"named {_shown(job)}; allowed: jobs of this cluster")
         return named
 
-    def queue_rank(self, view: ClusterView) -> Callable[[Job], int | None] | None:
-        """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
-        return rank_of(self, view)
+    def _of_queue(self, method: str, jobs: Sequence[Job], view: ClusterView) -> Any:
+        answer = guarded(self, "makeway_queue", None, getattr(self.order, method), jobs, view)
+        if self.traced:
+            self._show_order(method, jobs, view, answer)
+        return answer
 
-    def turns(self, view: ClusterView) -> tuple[Turns, Callable[[Job], bool]] | None:
-        """Return what names jobs one by one, and about whom others have a say; None: nothing does."""
-        return turns_of(self, view)
+    def _show_order(self, method: str, jobs: Sequence[Job], view: ClusterView, answer: Any) -> None:
+        """Log one answer."""
+        self._log(f"makeway_queue.{method}", self.who("makeway_queue"), {"jobs": jobs}, answer)
+
+    def queue_rank(self) -> Callable[[Job], int | None] | None:
+        """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
+        rank = self.order.rank
+        if rank is None or not self.orders:
+            return None
+        hook = "makeway_queue"
+        if not callable(rank):
+            self._blame(hook, None, f"rank is {_shown(rank)}; allowed: a function, or None")
+        return self.number_of(self._built[id(self.order)][1], hook, rank)
+
+    def turns(self) -> tuple[Turns, Callable[[Job], bool]] | None:
+        """Return what names jobs one by one, and the test of those about which others have a say; None: nothing."""
+        return turns_of(self, self.order)
 
     def preemptor_kind(self, view: ClusterView) -> Callable[[Job], Hashable | None] | None:
         """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""
@@ -210,99 +241,17 @@ class Policies(Room):
         """Return whether all answers about a pending job depend on its request alone; None: that is known of none."""
         return by_request_of(self, view)
 
-    def in_vain(self, view: ClusterView) -> Callable[[Job], str | Standing | None]:
+    def in_vain(self) -> Callable[[Job], str | Standing | None]:
         """Return what says why a pending job would wait if it were tried now, or None where nobody knows."""
-        return in_vain_of(self, view)
+        return in_vain_of(self)
 
-    def turned(self, view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
+    def turned(self) -> Callable[[], Iterable[Standing] | None]:
         """Return what says which reasons of `in_vain` no longer stand, or stand again; None: none of them does."""
-        return turned_of(self, view)
+        return turned_of(self)
 
-    def idle(self, view: ClusterView) -> Callable[[Job], Standing | None] | None:
+    def idle(self) -> Callable[[Job], Standing | None] | None:
         """Return what says for how long a pending job would wait, whatever the reason; None: nobody does."""
-        return idle_of(self, view)
-
-    def let_in(
-        self, view: ClusterView
-    ) -> tuple[Callable[[Job], Seconds], Sequence[Callable[[Job], bool]]] | None:
-        """Return what says up to when limits surely let a job in, but for some; None: no plugin can say."""
-        return let_in_of(self, view)
-
-    def taken(self, view: ClusterView) -> Callable[[Job], bool] | None:
-        """Return what says whether a job that is submitted is surely taken; None: nobody can say."""
-        return taken_of(self, view)
-
-    def quiet(self, view: ClusterView) -> Callable[[], Seconds] | None:
-        """Return what says up to when no job that runs has to end; None: nobody can say."""
-        return quiet_of(self, view, "makeway_overdue")
-
-    def unmarked(self, view: ClusterView) -> Callable[[], Seconds] | None:
-        """Return what says up to when no job gets other marks; None: nobody can say."""
-        return quiet_of(self, view, "makeway_marks")
-
-    def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
-        """Return which jobs a limit keeps out, and why.
-
-        :param before: jobs that were tried before in this pass and have to wait.
-        """
-        hook = "makeway_admit"
-        joined: dict[str, Blocked] = {}
-        arguments = {"jobs": jobs, "before": before, "view": view, "now": view.now}
-        for call in self._calls[hook]:
-            if call.about is not None and not any(map(call.about, jobs)):
-                continue  # it has nothing to say about any of them
-            answer = self._ask(call, hook, None, arguments)
-            if answer is None:
-                continue
-            if not is_table(answer, Blocked):
-                self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> Blocked")
-            for job_id, blocked in answer.items():
-                self._border.instant(hook, None, blocked.ask_again_at)
-                joined.setdefault(job_id, blocked)
-        return joined
-
-    def refusals(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, str]:
-        """Return which jobs are refused at their submission, and why."""
-        hook = "makeway_accept"
-        joined: dict[str, str] = {}
-        for answer in self.every(hook, None, jobs=jobs, view=view, now=view.now):
-            if not is_table(answer, str):
-                self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> reason")
-            joined = {**answer, **joined}
-        return joined
-
-    def marks(self, view: ClusterView) -> dict[str, frozenset[str]]:
-        """Return job id -> its marks from now on."""
-        hook = "makeway_marks"
-        joined: dict[str, frozenset[str]] = {}
-        for answer in self.every(hook, None, view=view, now=view.now):
-            if not is_table(answer, frozenset):
-                self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> frozenset of words")
-            for job_id in answer:
-                if view.job(job_id) is None:
-                    self._blame(hook, None, f"marked job {job_id}, which is neither pending nor active")
-            joined.update(answer)
-        return joined
-
-    def over_limit(self, jobs: Sequence[Job], view: ClusterView) -> list[Plan | None]:
-        """Return how each of `jobs` leaves; None: it ends as TIMEOUT."""
-        hook = "makeway_over_limit"
-        answer = self.first(hook, None, jobs=jobs, view=view, now=view.now)
-        if answer is None:
-            return [None] * len(jobs)
-        plans = self.listed(hook, None, answer)
-        fits = len(plans) == len(jobs) and all(
-            plan is None or (isinstance(plan, Plan) and plan.job is job)
-            for plan, job in zip(plans, jobs, strict=False)
-        )
-        if not fits:
-            self._blame(hook, None, f"returned {_shown(plans)}; allowed: one Plan or None per job, in order")
-        for plan in plans:
-            if plan is not None:
-                if plan.fails:
-                    self._blame(hook, plan.job, "planned what fails; allowed: None, and the job ends")
-                self._border.plan(hook, plan, None, self._stops)
-        return plans
+        return idle_of(self)
 
     def explain(self, job: Job, view: ClusterView) -> list[Check]:
         """Return the plugins' check lists for a job that waits."""
@@ -511,22 +460,3 @@ class Policies(Room):
                 for plan, reason in zip(plans, reasons, strict=True)
             ]
         return plans
-
-    def hand_over(self, view: ClusterView) -> dict[str, Any]:
-        """Return what each plugin remembers, by its name; those that remember nothing are left out."""
-        hook = "makeway_hand_over"
-        found: dict[str, Any] = {}
-        for answer in self.every(hook, None, view=view, now=view.now):
-            if not isinstance(answer, Mapping) or not is_json(answer):
-                self._blame(
-                    hook, None, f"returned {_shown(answer)}; allowed: a mapping of what JSON has, or None"
-                )
-            found[self._answered[hook]] = dict(answer)
-        return found
-
-    def take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
-        """Give each plugin what one of its name handed over; nothing is said to the others."""
-        hook = "makeway_take_over"
-        for call in self._calls[hook]:
-            if call.plugin in memory:
-                call({"memory": memory[call.plugin], "view": view, "now": view.now})

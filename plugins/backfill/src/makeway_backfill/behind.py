@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from makeway.model import Job, PreemptMode, Seconds
-from makeway.registry.room import YEAR
+from makeway.registry.limits import YEAR
 from makeway_backfill.plan import Plan
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers.common import Attempts
@@ -83,7 +83,7 @@ class Behind:
     def of(cls, attempts: Attempts, at_most: Seconds, removable: Removable) -> Behind | None:
         """Return it for a run; None: the selector does not say who is alike, or windows and sets of nodes count."""
         policies = attempts.placer.policies
-        if policies.implements("makeway_windows") or policies.implements("makeway_node_sets"):
+        if policies.limits_say("reservations") or policies.limits_say("node_sets"):
             return None
         screen_key = getattr(attempts.placer.selector, "screen_key", None)
         return None if screen_key is None else cls(attempts, screen_key, at_most, removable)

@@ -14,7 +14,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
 from makeway.model import Blocked, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.partition_bounds import BOUNDS
-from makeway.registry.room import YEAR
+from makeway.registry.limits import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.het import HetPlans
 from makeway_backfill.licence_plan import LicencePlan
@@ -84,9 +84,9 @@ class Backfill:
         self._sees_time = clockwork.sched_interval > 0 and attempts.ledger.rule("reasons_are_news")
         """Whether backfill may be the first to see that a victim is no longer exempt."""
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
-        self._windows = attempts.placer.policies.implements("makeway_windows")
+        self._windows = attempts.placer.policies.limits_say("reservations")
         policies = attempts.placer.policies
-        alike = not (self._windows or policies.implements("makeway_node_sets"))
+        alike = not (self._windows or policies.limits_say("node_sets"))
         self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None) if alike else None
         self._starts_by = getattr(attempts.placer.selector, "starts_by", None) if alike else None
         standby = attempts.placer.preemption and any(map(_keeps_nothing, attempts.ledger.cluster.qos))
@@ -363,7 +363,7 @@ class Backfill:
 
     def around(self, job: Job, plan: Plan, length: Seconds) -> Plan:
         """Return the plan as a job sees it that has to keep clear of windows."""
-        windows = self._placer.policies.windows(job, self._ledger) if self._windows else ()
+        windows = self._placer.policies.reservations(job, self._ledger) if self._windows else ()
         return plan.around(windows) if windows else plan
 
     def promise(self, job: Job, plan: Plan, at: Seconds, length: Seconds, nodes: NodeBits) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
-from makeway.model import Job, JobState, Plan, PreemptMode, Seconds
+from makeway.model import Job, JobState, PreemptMode, Seconds
 from makeway.registry import Policies
 from makeway.worlds.events import Cleaned, Finished
 from makeway_engine.ledger import Ledger
@@ -39,10 +39,10 @@ class Endings:
         self._policies = policies
         self._scheduler = scheduler
         self._clockwork = clockwork
-        self._plans_for_late = policies.implements("makeway_over_limit")
-        self.looks = policies.implements("makeway_overdue")
+        self._plans_for_late = policies.limits_say("past_time_limit")
+        self.looks = policies.limits_say("expired")
         """Whether plugins end jobs that run."""
-        self._quiet = policies.quiet(ledger) if self.looks else None
+        self._quiet = policies.calm_until() if self.looks else None
         """Says up to when they end nobody; None: nobody can say."""
         self.look_at: Seconds | None = None
         """When they are asked; None: not before another job starts."""
@@ -151,14 +151,14 @@ class Endings:
             if until > now:
                 self.look_at = until if until < math.inf else None
                 return
-        jobs, again = self._policies.overdue(ledger)
+        jobs, again = self._policies.expired(ledger)
         later = again if again is not None and again > now else None
         self.look_at = now if any(map(self._may_end, jobs)) else later
 
     def overdue(self, now: Seconds) -> None:
         """End the jobs that plugins want to end now."""
         ledger = self._ledger
-        jobs, again = self._policies.overdue(ledger)
+        jobs, again = self._policies.expired(ledger)
         for job_id, why in jobs.items():
             if self._may_end(job_id):
                 self._transitions.kill(ledger.jobs[job_id], JobState.TIMEOUT, why)
@@ -170,10 +170,8 @@ class Endings:
         return job is not None and job.preempt_at is None
 
     def _over_limit(self, late: Sequence[Job]) -> None:
-        plans: Sequence[Plan | None] = [None] * len(late)
-        if self._plans_for_late:
-            plans = self._policies.over_limit(late, self._ledger)
-        for job, plan in zip(late, plans, strict=True):
+        for job in late:
+            plan = self._policies.past_time_limit(job, self._ledger) if self._plans_for_late else None
             if plan is None:
                 self._transitions.kill(job, JobState.TIMEOUT, "time limit")
             else:

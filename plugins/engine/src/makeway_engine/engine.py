@@ -111,6 +111,8 @@ class Engine:
             gone=None if trusted else [],
             listeners=listeners,
         )
+        policies.build_limits(ledger)
+        policies.build_queue(ledger)
         self.selector = policies.selector(ledger)
         ledger.gives_whole_nodes = getattr(self.selector, "gives_whole_nodes", False)
         rulings.bind(ledger)

@@ -71,7 +71,7 @@ def plugins_memory(engine: Parts) -> dict[str, Any]:
             call = getattr(part, "hand_over", None)
             memory = call() if call is not None else {}
             found[name] = {"plugin": policies.who(hook), "memory": memory}
-    if remembered := policies.hand_over(engine.ledger):
+    if remembered := policies.save(engine.ledger):
         found["policies"] = remembered
     return found
 

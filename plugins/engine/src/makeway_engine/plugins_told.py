@@ -58,7 +58,7 @@ class PluginsTold:
         """Tell all of them; return what the arbiter orders."""
         memory, policies = self._state.memory, self._engine.policies
         with reading(self._source, "memory.policies"):
-            policies.take_over(memory.get("policies") or {}, self._ledger)
+            policies.restore(memory.get("policies") or {}, self._ledger)
         selector = memory.get("selector") if self._same else None
         self._tell_selector(active, _of_plugin(selector, policies.who("makeway_selector")))
         self._tell_prioritizer(_of_plugin(memory.get("priorities"), policies.who("makeway_priority")))

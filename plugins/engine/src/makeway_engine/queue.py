@@ -2,7 +2,7 @@
 
 The default order is Slurm's (slurm-preemption 7.1): priority tier, priority, submission, job index;
 one entry per job and partition that it was submitted to. Under ``reservation_first`` jobs that ask for a reservation
-come before the tiers (slurm-priority-and-limits 9 no. 8). Ranks that a policy gives (`makeway.hookspecs.ranked_by`)
+come before the tiers (slurm-priority-and-limits 9 no. 8). Ranks that a policy gives (`QueueOrder.rank`)
 come before all that.
 """
 

@@ -50,8 +50,8 @@ class Rhythm:
         self._policies = policies
         self._clockwork = clockwork
         self._has_gang = transitions.gang is not None
-        self._marks = policies.implements("makeway_marks")
-        self._unmarked = policies.unmarked(ledger) if self._marks else None
+        self._marks = policies.limits_say("marks")
+        self._unmarked = policies.marked_until() if self._marks else None
         self._unmarked_until: Seconds = -1.0
         """Up to then no job gets other marks."""
         self._backfill = schedulers.backfill

@@ -32,7 +32,7 @@ class Rulings:
         :param ahead: who stands before the job that is tried, as the scheduler says.
         """
         self._policies = policies
-        self.limited = policies.concerns("makeway_admit")
+        self.limited: Callable[[Job], bool] = lambda job: True
         """Whether limits are about a job at all: if not, they are not asked."""
         self.let_in_until: Callable[[Job], Seconds] | None = None
         """Says up to when limits surely let a job in; None: no plugin can say."""
@@ -74,7 +74,8 @@ class Rulings:
 
     def bind(self, ledger: Ledger) -> None:
         """Find out who knows for sure, before the first job comes."""
-        found = self._policies.let_in(ledger)
+        self.limited = self._policies.limited()
+        found = self._policies.admitted_until()
         if found is not None:
             self.let_in_until, self.others = found
 
@@ -94,11 +95,11 @@ class Rulings:
         ):
             return None
         view = cast(ClusterView, ViewWithout(ledger, without)) if without else ledger
-        return self._policies.admit((job,), view, self.before).get(job.id)
+        return self._policies.admit(job, view)
 
     def kept_out_in(self, view: ClusterView, job: Job) -> Blocked | None:
         """Return the same of the cluster as a view shows it."""
-        return self._policies.admit((job,), view, self.before).get(job.id) if self.limited(job) else None
+        return self._policies.admit(job, view) if self.limited(job) else None
 
 
 __all__ = ["Ahead", "Rulings"]

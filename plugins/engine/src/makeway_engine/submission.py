@@ -44,12 +44,12 @@ class Submission:
         self._scheduler = scheduler
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
-        self._door = transitions.policies.implements("makeway_accept")
+        self._door = transitions.policies.limits_say("validate")
         self._asked = transitions.policies.asked()
         self._keeps_out = transitions.policies.asked_at_submission
         # Where partitions refuse nobody, one may be closed to a job that is alone; else whoever is alone is tried next.
         self._untried = (BEHIND,) if scheduler.enforce_part_limits else (BEHIND, "None")
-        self.taken = transitions.policies.taken(ledger) if self._door else None
+        self.taken = transitions.policies.surely_valid() if self._door else None
         """Says which jobs are surely taken there; None: nobody can say."""
         self.last_index = 0
         """Place of the last job in the job table so far."""
@@ -76,7 +76,7 @@ class Submission:
         if spec.features and not problem and (unknown := unknown_features(spec.features, ledger.cluster)):
             problem = f"no node has the feature {unknown[0]!r}"
         if not problem and self._door and (self.taken is None or not self.taken(job)):
-            problem = transitions.policies.refusals((job,), ledger).get(job.id, "")
+            problem = transitions.policies.refusal(job, ledger)
         if not problem and not self._scheduler.enforce_part_limits:
             over = self._beyond(job)
             if over:
@@ -136,7 +136,7 @@ class Submission:
             time_limit=draft.time_limit if moves else job.time_limit,
         )
         if not problem and self._door:
-            problem = self._transitions.policies.refusals((job,), self._ledger).get(job.id, "")
+            problem = self._transitions.policies.refusal(job, self._ledger)
         if not problem and not self._scheduler.enforce_part_limits and (now_over := self._beyond(job)):
             self._placer.beyond[job.id] = now_over
             return ""

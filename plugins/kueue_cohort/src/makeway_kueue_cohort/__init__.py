@@ -30,13 +30,13 @@ vocabulary names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import by_request, hookimpl
+from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -47,9 +47,11 @@ from makeway.model import (
     ClusterView,
     Grouping,
     Job,
+    Limits,
     Placement,
     Plan,
     PreemptMode,
+    QueueOrder,
     Signal,
 )
 from makeway_kueue_cohort import check, explain, requests
@@ -96,60 +98,86 @@ def makeway_displaces_by(view: ClusterView) -> Grouping:
     return Grouping("ClusterQueue", lambda job: requests.queue_of(job, settings) or "(none)")
 
 
-@hookimpl
-def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> dict[str, str]:
-    """Refuse jobs that name no queue of the site."""
-    settings, yard = view.settings(Settings), yard_of(view)
-    return {
-        job.id: f"there is no ClusterQueue or LocalQueue named {requests.queue_of(job, settings)!r}"
-        for job in jobs
-        if yard.asking(job) is None
-    }
+class Heads(QueueOrder):
+    """Names the next head of all queues (7.1, 7.2)."""
+
+    def heads(self, tried: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+        """Name it."""
+        return turns_of(view).next(tried)
 
 
 @hookimpl
-def makeway_next(tried: Sequence[Job], view: ClusterView) -> Sequence[Job]:
-    """Name the next head (7.1, 7.2)."""
-    return turns_of(view).next(tried)
+def makeway_queue() -> QueueOrder:
+    """Try the heads of queues, one after the other."""
+    return Heads()
 
 
-def _by_itself(view: ClusterView) -> None:
-    """Say of no job that it is answered by its request alone: who came before it in its queue counts."""
+class Quotas(Limits):
+    """Keeps jobs out whose quota is not there."""
 
+    def __init__(self, view: ClusterView) -> None:
+        """Know the cluster."""
+        self._view = view
 
-def _in_vain(view: ClusterView) -> Callable[[Job], str | None]:
-    """Return what says why a job would wait if it were tried."""
-    return lambda job: turns_of(view).in_vain(job)
+    def validate(self, job: Job, view: ClusterView) -> str:
+        """Refuse jobs that name no queue of the site."""
+        return "" if yard_of(view).asking(job) is not None else self._no_queue(job, view)
 
+    @staticmethod
+    def _no_queue(job: Job, view: ClusterView) -> str:
+        name = requests.queue_of(job, view.settings(Settings))
+        return f"there is no ClusterQueue or LocalQueue named {name!r}"
 
-@hookimpl
-@by_request(_by_itself, _in_vain)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-    """Keep out whose quota is not there."""
-    turns = turns_of(view)
-    found = {}
-    for job in jobs:
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Keep a job out whose quota is not there."""
+        turns = turns_of(view)
         asking = turns.yard.asking(job)
         if asking is None:
-            name = requests.queue_of(job, view.settings(Settings))
-            detail = f"there is no ClusterQueue or LocalQueue named {name!r}"
-            found[job.id] = Blocked(reason="NoSuchQueue", detail=detail, never=True)
-            continue
-        limit = turns.limit(asking, view.made_way)
-        if limit is not None:
-            found[job.id] = limit
-    return found
+            return Blocked(reason="NoSuchQueue", detail=self._no_queue(job, view), never=True)
+        return turns.limit(asking, view.made_way)
+
+    def inadmissible(self, job: Job) -> str | None:
+        """Say why a job would wait if it were tried."""
+        return turns_of(self._view).in_vain(job)
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Close nodes of other flavors than those chosen."""
+        yard = yard_of(view)
+        if not yard.splits:
+            return 0
+        plan = yard.plans.get(job.id)
+        everything = (1 << len(view.cluster.nodes)) - 1
+        return everything & ~yard.flavored(plan) if plan is not None else 0
+
+    def save(self, view: ClusterView) -> dict[str, Any] | None:
+        """Save which flavors jobs hold, and for which quota is kept until their victims have gone."""
+        yard, claims = yard_of(view), turns_of(view).claims
+        held = {name: _listed(yard.plans[name].uses) for name in yard.jobs if name in yard.plans}
+        kept = {name: [_listed(claim.plan.uses), list(claim.victims)] for name, claim in claims.items()}
+        return {"held": held, "kept": kept} if held or kept else None
+
+    def restore(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+        """Let jobs hold the same flavors."""
+        yard = yard_of(view)
+        for name, uses in memory["held"].items():
+            job = view.job(name)
+            if job is not None:
+                yard.recount(job, {(flavor, resource): amount for flavor, resource, amount in uses})
+        for name, (uses, victims) in memory["kept"].items():
+            job = view.job(name)
+            if job is not None:
+                kept = {(flavor, resource): amount for flavor, resource, amount in uses}
+                turns_of(view).keep(job, kept, tuple(victims))
+
+
+def _listed(uses: Mapping[tuple[str, str], int]) -> list[list[Any]]:
+    return [[*pair, amount] for pair, amount in uses.items()]
 
 
 @hookimpl
-def makeway_closed_nodes(job: Job, view: ClusterView) -> NodeBits:
-    """Close nodes of other flavors than those chosen."""
-    yard = yard_of(view)
-    if not yard.splits:
-        return 0
-    plan = yard.plans.get(job.id)
-    everything = (1 << len(view.cluster.nodes)) - 1
-    return everything & ~yard.flavored(plan) if plan is not None else 0
+def makeway_limits(view: ClusterView) -> Limits:
+    """Keep to quotas."""
+    return Quotas(view)
 
 
 @hookimpl
@@ -205,31 +233,3 @@ def makeway_preempt_action(
 def makeway_explain(job: Job, view: ClusterView) -> list[Check]:
     """Go through quota, policies and candidates."""
     return explain.checks(job, view)
-
-
-@hookimpl
-def makeway_hand_over(view: ClusterView) -> dict[str, Any] | None:
-    """Hand over which flavors jobs hold, and for whom quota is kept until their victims have gone."""
-    yard, claims = yard_of(view), turns_of(view).claims
-    held = {name: _listed(yard.plans[name].uses) for name in yard.jobs if name in yard.plans}
-    kept = {name: [_listed(claim.plan.uses), list(claim.victims)] for name, claim in claims.items()}
-    return {"held": held, "kept": kept} if held or kept else None
-
-
-def _listed(uses: Mapping[tuple[str, str], int]) -> list[list[Any]]:
-    return [[*pair, amount] for pair, amount in uses.items()]
-
-
-@hookimpl
-def makeway_take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
-    """Let jobs hold the same flavors."""
-    yard = yard_of(view)
-    for name, uses in memory["held"].items():
-        job = view.job(name)
-        if job is not None:
-            yard.recount(job, {(flavor, resource): amount for flavor, resource, amount in uses})
-    for name, (uses, victims) in memory["kept"].items():
-        job = view.job(name)
-        if job is not None:
-            kept = {(flavor, resource): amount for flavor, resource, amount in uses}
-            turns_of(view).keep(job, kept, tuple(victims))

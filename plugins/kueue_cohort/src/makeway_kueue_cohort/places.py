@@ -6,13 +6,14 @@ flavors, as many as it asks for, whoever else is there. It shares all that it ho
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 import attrs
 
 from makeway import bitmap, licences
 from makeway.bitmap import NodeBits
-from makeway.hookspecs import about, hookimpl
+from makeway.hookspecs import hookimpl
+from makeway.licences import LicenceLimits
 from makeway.model import (
     Allocation,
     Blocked,
@@ -20,9 +21,9 @@ from makeway.model import (
     Cover,
     Forecast,
     Job,
+    Limits,
     Placement,
     PreemptMode,
-    Seconds,
     Selector,
 )
 from makeway_kueue_cohort import requests
@@ -153,11 +154,9 @@ def makeway_selector() -> Selector:
 
 
 @hookimpl
-@about(licences.wants)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> Mapping[str, Blocked]:
-    """Keep out jobs whose licences are not there."""
-    del now
-    return licences.admit(jobs, view)
+def makeway_limits() -> Limits:
+    """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
+    return LicenceLimits()
 
 
 __all__ = ["ByQuota"]

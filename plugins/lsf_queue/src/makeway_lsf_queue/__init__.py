@@ -47,7 +47,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import about, at_once, by_request, hookimpl, sure_by
+from makeway.hookspecs import at_once, hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -59,9 +59,11 @@ from makeway.model import (
     Gang,
     Grouping,
     Job,
+    Limits,
     NodeSets,
     Plan,
     PreemptMode,
+    QueueOrder,
     Seconds,
 )
 from makeway_lsf_queue import (
@@ -75,6 +77,7 @@ from makeway_lsf_queue import (
     pacing,
     reserve,
     status,
+    vain,
 )
 from makeway_lsf_queue.alike import alike
 from makeway_lsf_queue.compiling import site_of
@@ -85,7 +88,6 @@ from makeway_lsf_queue.search import at_once as known_at_once
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.translate import TRANSLATOR
-from makeway_lsf_queue.vain import idle, in_vain, turned
 from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
 
@@ -128,46 +130,59 @@ def makeway_gang(view: ClusterView) -> Gang:
     return Arbiter(view)
 
 
-@hookimpl
-def makeway_next(tried: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
-    """Name the next job by the shares of users, where a queue has FAIRSHARE (9.3)."""
-    return view.book(Fairness).next(tried, view) if site_of(view).has_shares else None
+class ByShares(QueueOrder):
+    """Names the next job by the shares of users, where a queue has FAIRSHARE (9.3)."""
+
+    def heads(self, tried: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
+        """Name it."""
+        return view.book(Fairness).next(tried, view)
 
 
 @hookimpl
-@by_request(alike, in_vain, turned, idle)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-    """Keep out whoever would break a job slot limit."""
-    return admission.admit(jobs, view)
+def makeway_queue(view: ClusterView) -> QueueOrder | None:
+    """Order by shares, if any queue has FAIRSHARE."""
+    return ByShares() if site_of(view).has_shares else None
+
+
+class LsfLimits(Limits):
+    """Job slot limits, windows, reserved slots, hosts in order."""
+
+    in_sets = staticmethod(ordering.is_ordered)
+
+    def __init__(self, view: ClusterView) -> None:
+        """Promise what the site's configuration allows."""
+        self._site = site_of(view)
+        self.by_request = alike(view)
+        self.marked_until = opening.marked_until(self._site)
+        self.inadmissible, self.turned, self.idle = vain.promises(view)
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Keep a job out that would break a job slot limit, or whose window is closed."""
+        return admission.blocked(job, view)
+
+    def marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
+        """Mark jobs that wait for their run window to open."""
+        return opening.marks(self._site, view)
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Close hosts that are full by a limit, reserved, or have just been given a job."""
+        site, closed = self._site, admission.full_hosts(job, view)
+        if site.paces:
+            closed |= pacing.closed(site, job, view)
+        return closed | reserve.kept_from(job, before, view, view.now) if site.anybody_reserves else closed
+
+    def node_sets(self, job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
+        """Place jobs on the hosts that HOSTS of their queue prefers, and in the order of RES_REQ (9.3)."""
+        return ordering.node_sets(job, nodes, view)
 
 
 @hookimpl
-@sure_by(opening.unmarked)
-def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
-    """Mark jobs that wait for their run window to open."""
-    return opening.marks(site_of(view), view)
+def makeway_limits(view: ClusterView) -> Limits:
+    """Keep to the limits of the site."""
+    return LsfLimits(view)
 
 
 @hookimpl
-@by_request(alike)
-def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
-    """Close hosts that are full by a limit, reserved, or have just been given a job."""
-    site, closed = site_of(view), admission.full_hosts(job, view)
-    if site.paces:
-        closed |= pacing.closed(site, job, view)
-    return closed | reserve.kept_from(job, before, view, now) if site.anybody_reserves else closed
-
-
-@hookimpl
-@about(ordering.is_ordered)
-@by_request(alike)
-def makeway_node_sets(job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
-    """Place jobs on the hosts that HOSTS of their queue prefers, and in the order of RES_REQ (9.3)."""
-    return ordering.node_sets(job, nodes, view)
-
-
-@hookimpl
-@by_request(alike)
 def makeway_preempt_candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     """Name the jobs of queues that may be preempted from here, in LSF's order."""
     return candidates(preemptor, view, now)
@@ -181,7 +196,6 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[Preempt
 
 
 @hookimpl
-@by_request(alike)
 @at_once(known_at_once)
 def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked:
     """Walk, then give back; no other search has a say."""

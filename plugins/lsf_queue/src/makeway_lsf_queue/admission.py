@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
 from makeway_lsf_queue import gaps, jobs, judging, opening, requested, resources
@@ -16,23 +14,16 @@ from makeway_lsf_queue.survey import survey_of
 from makeway_lsf_queue.victims import Stopped, modes_of
 
 
-def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-    """Return what keeps jobs out, by job id."""
+def blocked(job: Job, view: ClusterView) -> Blocked | None:
+    """Return what keeps a job out; None: nothing does."""
     site = site_of(view)
-    found: dict[str, Blocked] = {}
-    counts = bool(limits_of(site) or site.settings.resources)
-    for job in listed:
-        wrong = jobs.refused(job, site)
-        why: Blocked | None = None
-        if wrong:
-            why = Blocked(reason="PEND_JOB_NEW", detail=wrong, never=True)
-        elif site.has_windows:
-            why = opening.blocked(site, job, view.now)
-        if why is None and counts:
-            why = _blocked(site, counted(site, view), job)
-        if why is not None:
-            found[job.id] = why
-    return found
+    wrong = jobs.refused(job, site)
+    if wrong:
+        return Blocked(reason="PEND_JOB_NEW", detail=wrong, never=True)
+    why = opening.blocked(site, job, view.now) if site.has_windows else None
+    if why is None and (limits_of(site) or site.settings.resources):
+        return _blocked(site, counted(site, view), job)
+    return why
 
 
 def counted(site: Site, view: ClusterView) -> Counted:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from makeway.model import Blocked, ClusterView, GangOrder, GangVerb, Job, PreemptMode, Seconds
 from makeway_lsf_queue import jobs
-from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.windows import DAY, WEEK, Clock, Window, is_open, next_change
 
@@ -67,15 +66,15 @@ def by_window(site: Site, job: Job) -> bool:
     return job.suspended_at is not None and may_not_run(site, job, job.suspended_at)
 
 
-def unmarked(view: ClusterView) -> Callable[[], Seconds] | None:
-    """Return what says up to when nobody gets other marks: for good, unless queues have run windows."""
-    return None if site_of(view).has_run_windows else lambda: math.inf
+def marked_until(site: Site) -> Callable[[], Seconds] | None:
+    """Return what says up to when no job gets other marks: for good, unless queues have run windows."""
+    return None if site.has_run_windows else lambda: math.inf
 
 
-def marks(site: Site, view: ClusterView) -> Mapping[str, frozenset[str]] | None:
+def marks(site: Site, view: ClusterView) -> Mapping[str, frozenset[str]]:
     """Return the marks of jobs that their run window has stopped, and of those that bear one no longer."""
     if not site.has_run_windows:
-        return None
+        return {}
     none: frozenset[str] = frozenset()
     stopped = {job.id for job in view.active if jobs.is_suspended(job) and by_window(site, job)}
     marked = {job.id: none for job in view.active if job.marks}

@@ -15,8 +15,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.hookspecs import Standing
-from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
+from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition, Standing
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted, sums_now
@@ -37,31 +36,31 @@ _NO_SLOTS = "PEND_HOST_JOB_LIMIT"
 """Stands for the reasons of those whose hosts lack slots, until somebody asks for which of them they wait."""
 
 
-def in_vain(view: ClusterView) -> Callable[[Job], str | Standing | None] | None:
-    """Return what says why a job would wait if it were tried; None: more than limits and slots counts."""
-    return _glance(site_of(view), view)
+Promises = tuple[
+    Callable[[Job], str | Standing | None] | None,
+    Callable[[], Iterable[Standing] | None] | None,
+    Callable[[Job], Standing | None] | None,
+]
 
 
-def turned(view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
-    """Return what says which of these reasons no longer stand, or stand again."""
-    glance = _glance(site_of(view), view)
-    return _never if glance is None else glance.turned
+def promises(view: ClusterView) -> Promises:
+    """Return what says why a job would wait, which of that no longer stands, and for how long it would wait anyhow.
 
-
-def idle(view: ClusterView) -> Callable[[Job], Standing | None] | None:
-    """Return what says for how long a job would be tried in vain, whatever the reason; None: as `in_vain`."""
-    glance = _glance(site_of(view), view)
-    return None if glance is None else glance.idle
-
-
-def _never() -> None:
-    """Return what is said of reasons that stand for no longer than a moment."""
-
-
-def _glance(site: Site, view: ClusterView) -> _Glance | None:
-    """Return what looks at the jobs of a run."""
+    See `makeway.model.Limits`: ``inadmissible``, ``turned``, ``idle``. None of them where more than limits and slots
+    counts. What they look at is only kept from the first question on.
+    """
+    site = site_of(view)
     if site.settings.resources or _looks_at_time(site):
-        return None
+        return None, None, None
+    return (
+        lambda job: _glance(site, view)(job),
+        lambda: _glance(site, view).turned(),
+        lambda job: _glance(site, view).idle(job),
+    )
+
+
+def _glance(site: Site, view: ClusterView) -> _Glance:
+    """Return what looks at the jobs of a run."""
     presence = presence_of(view)
     known = presence.glance
     if not isinstance(known, _Glance) or known.site is not site:

@@ -11,8 +11,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.hookspecs import Standing
-from makeway.model import ClusterView, Job
+from makeway.model import ClusterView, Job, Standing
 from makeway_lsf_queue import gaps, judging
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.protection import why_by_count

@@ -45,7 +45,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import hookimpl, one_by_one
+from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -58,9 +58,12 @@ from makeway.model import (
     Gang,
     Grouping,
     Job,
+    Limits,
     Plan,
     PreemptMode,
+    QueueOrder,
     Seconds,
+    Turns,
 )
 from makeway_moab_qos import (
     actions,
@@ -122,29 +125,60 @@ def makeway_gang(view: ClusterView) -> Gang | None:
     return resume.arbiter(view)
 
 
+class ByPriority(QueueOrder):
+    """Orders the queue by computed priority."""
+
+    def __init__(self, view: ClusterView) -> None:
+        """Know the cluster."""
+        self._view = view
+
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+        """Order all of it."""
+        return order.in_order(pending, view, view.now)
+
+    def turns(self) -> Turns | None:
+        """Name one job after the other, where priorities that grow are all that counts."""
+        return turns.turns(self._view)
+
+
 @hookimpl
-@one_by_one(turns.turns)
-def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> Sequence[Job]:
+def makeway_queue(view: ClusterView) -> QueueOrder:
     """Order the queue by computed priority."""
-    return order.in_order(pending, view, now)
+    return ByPriority(view)
+
+
+class MoabLimits(Limits):
+    """Limits of users and classes, deferred jobs, reservations, wall-clock violations."""
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Keep out what is beyond a limit or deferred."""
+        return limits.kept_out(job, view, view.now)
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Keep nodes for reservations, locks, and jobs that wait in front."""
+        return closing.closed_nodes(job, before, view, view.now)
+
+    def past_time_limit(self, job: Job, view: ClusterView) -> Plan | None:
+        """Preempt a job over its limit, if WCVIOLATIONACTION says so."""
+        return actions.past_time_limit(job, view)
+
+    def marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
+        """Mark jobs that backfill started."""
+        return order.marks(view, view.now)
+
+    def save(self, view: ClusterView) -> dict[str, Any] | None:
+        """Save usage, frozen priorities and reservations."""
+        return adoption.save(view)
+
+    def restore(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+        """Go on with them."""
+        adoption.restore(memory, view)
 
 
 @hookimpl
-def makeway_marks(view: ClusterView, now: Seconds) -> Mapping[str, frozenset[str]]:
-    """Mark jobs that backfill started."""
-    return order.marks(view, now)
-
-
-@hookimpl
-def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> Mapping[str, Blocked]:
-    """Keep out who is beyond a limit or deferred."""
-    return limits.admit(jobs, view, now)
-
-
-@hookimpl
-def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
-    """Keep nodes for reservations, locks, and jobs that wait in front."""
-    return closing.closed_nodes(job, before, view, now)
+def makeway_limits() -> Limits:
+    """Keep to the limits of the site."""
+    return MoabLimits()
 
 
 @hookimpl
@@ -176,27 +210,9 @@ def makeway_preempt_action(
 
 
 @hookimpl
-def makeway_over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
-    """Preempt jobs over their limit, if WCVIOLATIONACTION says so."""
-    return actions.over_limit(jobs, view)
-
-
-@hookimpl
 def makeway_commands() -> Commands:
     """Find whom an expression means, and refuse what somebody may not do."""
     return Commands(names=expressions.jobs_named, refuses=manual.refusal)
-
-
-@hookimpl
-def makeway_hand_over(view: ClusterView) -> dict[str, Any] | None:
-    """Hand over usage, frozen priorities and reservations."""
-    return adoption.hand_over(view)
-
-
-@hookimpl
-def makeway_take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
-    """Go on with them."""
-    adoption.take_over(memory, view)
 
 
 @hookimpl

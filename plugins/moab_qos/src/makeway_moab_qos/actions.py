@@ -192,20 +192,17 @@ _NUMBERS = {
 }
 
 
-def over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
-    """Return how jobs over their limit leave (WCVIOLATIONACTION); None: they are cancelled.
+def past_time_limit(job: Job, view: ClusterView) -> Plan | None:
+    """Return how a job over its limit leaves (WCVIOLATIONACTION); None: it is cancelled.
 
     A suspended job would be over its limit still, so the next rung is taken in place of SUSPEND.
     """
     settings = settings_of(view)
     if settings.wc_violation_action != "PREEMPT":
         return None
-    found: list[Plan | None] = []
-    for job in jobs:
-        chosen = method(job, view)
-        mode = chosen.mode
-        if mode is PreemptMode.SUSPEND:
-            mode = next_rung(job, mode, view) if not settings.maui else PreemptMode.REQUEUE
-        why = f"over its wallclock limit; WCVIOLATIONACTION PREEMPT; {chosen.why}"
-        found.append(None if chosen.fails else Plan(job=job, mode=mode, why=why))
-    return found
+    chosen = method(job, view)
+    mode = chosen.mode
+    if mode is PreemptMode.SUSPEND:
+        mode = next_rung(job, mode, view) if not settings.maui else PreemptMode.REQUEUE
+    why = f"over its wallclock limit; WCVIOLATIONACTION PREEMPT; {chosen.why}"
+    return None if chosen.fails else Plan(job=job, mode=mode, why=why)

@@ -1,4 +1,4 @@
-"""Hand over what Moab remembers beside the jobs: usage, frozen priorities, reservations, who was passed by.
+"""Save what Moab remembers beside the jobs: usage, frozen priorities, reservations, who was passed by.
 
 `Settings.memo` holds all of that, beside answers that are found out again. Times are seconds since the start of the
 replay, usage is in processor-seconds.
@@ -17,7 +17,7 @@ from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.turns import Turns
 
 
-def hand_over(view: ClusterView) -> dict[str, Any] | None:
+def save(view: ClusterView) -> dict[str, Any] | None:
     """Return the memory in values that JSON has; None: there is none."""
     settings = settings_of(view)
     memo = settings.memo
@@ -56,7 +56,7 @@ def _still_frozen(frozen: Mapping[str, Any], view: ClusterView) -> dict[str, Any
     return found
 
 
-def take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
+def restore(memory: Mapping[str, Any], view: ClusterView) -> None:
     """Remember the same; what names jobs that are gone is harmless."""
     settings: Settings = settings_of(view)
     memo = settings.memo

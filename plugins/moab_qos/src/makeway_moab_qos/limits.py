@@ -275,17 +275,8 @@ def violates(job: Job, view: ClusterView) -> str:
 
 
 # ------------------------------------------------------------------------------------------ admit
-def admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> dict[str, Blocked]:
-    """Return which jobs are kept out, and by what; for the hook."""
-    blocked = {}
-    for job in jobs:
-        found = _kept_out(job, view, now)
-        if found is not None:
-            blocked[job.id] = found
-    return blocked
-
-
-def _kept_out(job: Job, view: ClusterView, now: Seconds) -> Blocked | None:
+def kept_out(job: Job, view: ClusterView, now: Seconds) -> Blocked | None:
+    """Return what keeps a job out; None: nothing does."""
     settings = settings_of(view)
     if settings.reject_negative_priority and start_priority(job, view, now) < 0:
         detail = "its priority is negative (REJECTNEGPRIOJOBS)"

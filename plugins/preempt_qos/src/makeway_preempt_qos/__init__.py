@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from makeway.hookspecs import alike_by, based_on, hookimpl, ranked_by
+from makeway.hookspecs import alike_by, based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -20,6 +20,7 @@ from makeway.model import (
     PreemptBasis,
     PreemptMode,
     Qos,
+    QueueOrder,
     Seconds,
 )
 from makeway_slurm.preemption import (
@@ -128,13 +129,24 @@ def ranks_of(view: ClusterView) -> Callable[[Job], int | None] | None:
     return lambda job: ranks.get(job.qos.name) if job.qos is not None else None
 
 
+class PreemptorsFirst(QueueOrder):
+    """Puts jobs that could preempt others before those (sections 1.13 and 7.1)."""
+
+    def __init__(self, view: ClusterView) -> None:
+        """Rank QOS, where that says all."""
+        self.rank = ranks_of(view)
+
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+        """Compare each with each."""
+        kinds = {job.qos.name if job.qos is not None else None: job.qos for job in pending}
+        alike = not any(looks_at_priority(qos, view) for qos in kinds.values())
+        return preemptors_first(pending, view, POLICY, by_qos=alike)
+
+
 @hookimpl
-@ranked_by(ranks_of)
-def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
-    """Put who could preempt before whom he could preempt (sections 1.13 and 7.1)."""
-    kinds = {job.qos.name if job.qos is not None else None: job.qos for job in pending}
-    alike = not any(looks_at_priority(qos, view) for qos in kinds.values())
-    return preemptors_first(pending, view, POLICY, by_qos=alike)
+def makeway_queue(view: ClusterView) -> QueueOrder:
+    """Order the queue by what may displace what."""
+    return PreemptorsFirst(view)
 
 
 @hookimpl

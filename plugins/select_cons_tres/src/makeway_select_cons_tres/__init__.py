@@ -36,11 +36,9 @@ search     the rounds over the candidates, the extra row of preempt/qos (slurm-p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from makeway import licences
-from makeway.hookspecs import about, by_request, hookimpl, of_selector
-from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
+from makeway.hookspecs import hookimpl, of_selector
+from makeway.licences import LicenceLimits
+from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Limits, Selector
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.search import search, why_nobody
 from makeway_select_cons_tres.selector import ConsSelector
@@ -55,11 +53,9 @@ def makeway_selector(view: ClusterView) -> Selector:
 
 
 @hookimpl
-@about(licences.wants)
-@by_request(licences.by_request)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+def makeway_limits() -> Limits:
     """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
-    return licences.admit(jobs, view)
+    return LicenceLimits()
 
 
 @hookimpl

@@ -14,11 +14,9 @@ selector   the answers to the engine
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from makeway import licences
-from makeway.hookspecs import about, by_request, hookimpl
-from makeway.model import Blocked, ClusterView, Job, Selector
+from makeway.hookspecs import hookimpl
+from makeway.licences import LicenceLimits
+from makeway.model import ClusterView, Limits, Selector
 from makeway_select_gpu_pack.selector import PackSelector
 
 
@@ -29,8 +27,6 @@ def makeway_selector(view: ClusterView) -> Selector:
 
 
 @hookimpl
-@about(licences.wants)
-@by_request(licences.by_request)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
-    """Keep out jobs whose licences are not there."""
-    return licences.admit(jobs, view)
+def makeway_limits() -> Limits:
+    """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
+    return LicenceLimits()

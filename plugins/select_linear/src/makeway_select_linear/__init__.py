@@ -24,11 +24,9 @@ selector   the whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from makeway import licences
-from makeway.hookspecs import about, by_request, hookimpl, of_selector
-from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
+from makeway.hookspecs import hookimpl, of_selector
+from makeway.licences import LicenceLimits
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Limits, Selector
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
 from makeway_select_linear.selector import LinearSelector
@@ -43,11 +41,9 @@ def makeway_selector(view: ClusterView) -> Selector:
 
 
 @hookimpl
-@about(licences.wants)
-@by_request(licences.by_request)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+def makeway_limits() -> Limits:
     """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
-    return licences.admit(jobs, view)
+    return LicenceLimits()
 
 
 @hookimpl

@@ -16,6 +16,7 @@ from hypothesis.strategies import SearchStrategy
 
 from makeway.errors import ConfigError, InvariantError, PolicyError, RunnerError
 from makeway.registry.finding import OWN
+from makeway.registry.limits import METHODS
 from makeway_testing import nuisances
 from makeway_testing.contracts.base import Contract
 from makeway_testing.elsewhere import packed
@@ -31,21 +32,15 @@ Check = Callable[[Call], str | None]
 
 
 PURE_HOOKS = (
-    "makeway_queue_order",
-    "makeway_admit",
-    "makeway_closed_nodes",
-    "makeway_windows",
-    "makeway_node_sets",
-    "makeway_overdue",
-    "makeway_marks",
+    "makeway_queue.sort",
+    *(f"makeway_limits.{method}" for method in METHODS if method not in ("save", "restore")),
     "makeway_preempt_candidates",
     "makeway_preempt_mode",
     "makeway_protect",
     "makeway_search",
     "makeway_preempt_action",
-    "makeway_over_limit",
 )
-"""Hooks that give the same answer to the same arguments, whenever they are asked."""
+"""Questions that get the same answer to the same arguments, whenever they are asked."""
 
 
 class DecisionContract(Contract):
@@ -108,7 +103,7 @@ class DecisionContract(Contract):
     def test_another_engine_goes_on_alike(self) -> None:
         """An engine that adopts the state of a run, after any of its steps, does what the one before would have done.
 
-        A plugin that remembers more than jobs and settings show has to hand it over: `makeway_hand_over`,
+        A plugin that remembers more than jobs and settings show has to save it: `makeway.model.Limits`,
         `makeway.model.AdoptingSelector`, `makeway.model.AdoptingGang`.
         """
 

@@ -201,7 +201,7 @@ SIZES = _SIZES
 COUNTED_SIZES = _COUNTED_SIZES
 TIMED = (
     *("makeway_preempt_candidates", "makeway_preempt_mode", "makeway_preempt_action", "makeway_protect"),
-    *("makeway_queue_order", "makeway_admit", "makeway_closed_nodes", "makeway_marks"),
+    *("makeway_queue.sort", "makeway_limits.admit", "makeway_limits.closed_nodes", "makeway_limits.marks"),
 )
 """Hooks whose own time is looked at; a search probes, which takes the selector's time."""
 

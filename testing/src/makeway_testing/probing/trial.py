@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -13,12 +14,13 @@ import attrs
 
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, InvariantError, MakewayError, OutOfTime, PluginError, PolicyError
-from makeway.model import Blocked, Candidates, Job, JobState
+from makeway.model import Blocked, Candidates, ClusterView, Job, JobState
 from makeway.record import Recorder
 from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
 from makeway.registry.fitting import fits, who_is
+from makeway.registry.limits import METHODS, Has
 from makeway.registry.tables import settings_class
 from makeway.settings import structure
 from makeway.worlds.watch import time_limit
@@ -39,15 +41,15 @@ _SAYS = {
     "makeway_preempt_candidates": "named a candidate",
     "makeway_protect": "protected anybody",
     "makeway_search": "chose anybody",
-    "makeway_admit": "kept a job out",
-    "makeway_closed_nodes": "closed a node",
-    "makeway_over_limit": "planned anything",
+    "makeway_limits.admit": "kept a job out",
+    "makeway_limits.closed_nodes": "closed a node",
+    "makeway_limits.past_time_limit": "planned anything",
     "makeway_explain": "said anything",
 }
 """Hook -> what an answer does that puts its rule to the test."""
 _FOR_EVER = 30
 """Times that one job makes way in a scene of some minutes, if jobs displace one another for ever."""
-_DECIDES = (*probes.TIMED, "makeway_search", "makeway_over_limit")
+_DECIDES = (*probes.TIMED, "makeway_search", "makeway_limits.past_time_limit")
 """Hooks whose answers are compared when scenes are played again."""
 _PLACE = re.compile(r" at 0x[0-9a-f]+")
 """Where something lies in memory, which tells nothing."""
@@ -59,7 +61,7 @@ _SLOW = 0.01
 """Seconds a call that are slow, as a replay asks for each job that waits, in each pass."""
 _PATIENCE = 4
 """Time limits of a decision that a slow hook may take in all: the scenes ask some thousand times."""
-_PURE = ("makeway_preempt_candidates", "makeway_protect", "makeway_queue_order", "makeway_preempt_mode")
+_PURE = ("makeway_preempt_candidates", "makeway_protect", "makeway_queue.sort", "makeway_preempt_mode")
 """Hooks that are asked twice each time."""
 
 
@@ -127,6 +129,10 @@ class Trial:
             elif hook in _SAYS and not self.spoke[hook]:
                 found.append((hook, f"it never {_SAYS[hook]}"))
         return tuple(found)
+
+    def notes(self, questions: Sequence[str]) -> None:
+        """Note which questions an object that the plugin built answers; each is to be tested as a hook is."""
+        self.hooks = tuple(dict.fromkeys((*self.hooks, *questions)))
 
     def blame(self, hook: str, message: str, job: str | None = None) -> None:
         """Note a fault of a hook."""
@@ -309,15 +315,28 @@ class _Counting(Policies):
 
     def _ask(self, call: Call, hook: str, about: Job | None, arguments: Mapping[str, Any]) -> Any:
         """Ask the plugin on trial with a stopwatch, or an ear for what it opens."""
+        return self._on_trial(call.plugin, hook, lambda: Policies._ask(self, call, hook, about, arguments))
+
+    def say(self, has: Has, method: str, job: Job | None, *given: Any) -> Any:
+        """Ask the limits on trial likewise."""
+        ask = functools.partial(super().say, has, method, job, *given)
+        return self._on_trial(has.plugin, f"makeway_limits.{method}", ask)
+
+    def _of_queue(self, method: str, jobs: Sequence[Job], view: ClusterView) -> Any:
+        """Ask the order on trial likewise."""
+        ask = functools.partial(super()._of_queue, method, jobs, view)
+        return self._on_trial(self.who("makeway_queue"), f"makeway_queue.{method}", ask)
+
+    def _on_trial(self, plugin: str, hook: str, ask: Callable[[], Any]) -> Any:
         trial = self._trial
-        if call.plugin != trial.name:
-            return super()._ask(call, hook, about, arguments)
+        if plugin != trial.name:
+            return ask()
         if trial.watch is not None:
             with trial.watch.timing(hook):
-                return super()._ask(call, hook, about, arguments)
+                return ask()
         began = process_time()
         with probes.listening() as heard:
-            answer = super()._ask(call, hook, about, arguments)
+            answer = ask()
         slow = trial.pace.took(hook, process_time() - began)
         if slow is not None:
             raise trial.fault(hook, slow)
@@ -325,9 +344,42 @@ class _Counting(Policies):
             trial.blame(hook, f"reaches out of the run: {heard[0]}; a policy looks at its arguments only")
         return answer
 
+    def build_limits(self, view: ClusterView) -> None:
+        """Note which methods there are to be tested."""
+        super().build_limits(view)
+        for has in self.all_limits:
+            if has.plugin == self._trial.name:
+                self._trial.notes([f"makeway_limits.{name}" for name in METHODS if has.says(name)])
+
+    def build_queue(self, view: ClusterView) -> None:
+        """Note which methods there are to be tested."""
+        super().build_queue(view)
+        if self.who("makeway_queue") == self._trial.name:
+            said = {"sort": self.orders, "heads": self.names_heads}
+            self._trial.notes([f"makeway_queue.{name}" for name, says in said.items() if says])
+
     def _show(self, call: Call, hook: str, arguments: Mapping[str, Any], answer: Any) -> None:
+        about = arguments.get("preemptor")
+        self._count(call.plugin, hook, answer, lambda: call(arguments), about)
+
+    def _show_said(self, has: Has, method: str, given: Sequence[Any], answer: Any) -> None:
+        self._count(has.plugin, f"makeway_limits.{method}", answer)
+
+    def _show_order(self, method: str, jobs: Sequence[Job], view: ClusterView, answer: Any) -> None:
+        ask = functools.partial(getattr(self.order, method), jobs, view)
+        self._count(self.who("makeway_queue"), f"makeway_queue.{method}", answer, ask)
+
+    def _count(
+        self,
+        plugin: str,
+        hook: str,
+        answer: Any,
+        again: Callable[[], Any] | None = None,
+        about: Job | None = None,
+    ) -> None:
+        """Count an answer of the plugin on trial; see that the same question gets the same one."""
         trial = self._trial
-        if call.plugin != trial.name or trial.watch is not None:
+        if plugin != trial.name or trial.watch is not None:
             return
         trial.calls[hook] += 1
         if _says_something(answer):
@@ -336,10 +388,14 @@ class _Counting(Policies):
             trial.named += len(answer.jobs)
         if trial.transcript is not None and hook in _DECIDES:
             trial.transcript.append(f"{hook}: {_PLACE.sub('', str(plain(answer)))}")
-        if hook in _PURE and answer is not None and _essence(call(arguments)) != _essence(answer):
-            about = arguments.get("preemptor")
+        if (
+            hook in _PURE
+            and again is not None
+            and answer is not None
+            and _essence(again()) != _essence(answer)
+        ):
             text = "answers the same question in another way when asked again; it must depend on its arguments only"
-            self._trial.blame(hook, text, about.id if about is not None else None)
+            trial.blame(hook, text, about.id if about is not None else None)
 
 
 def _essence(answer: Any) -> Any:

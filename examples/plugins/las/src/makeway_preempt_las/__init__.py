@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import attrs
 
 from makeway.hookspecs import hookimpl
-from makeway.model import Candidates, ClusterView, Job, JobState, Plan, PreemptMode, Seconds
+from makeway.model import Candidates, ClusterView, Job, JobState, Plan, PreemptMode, QueueOrder, Seconds
 
 _TINY = 1e-6
 """GPU-seconds that rounding may take away at the instant at which a job passes a threshold."""
@@ -61,11 +61,19 @@ def queue(job: Job, settings: Settings, now: Seconds) -> int:
     return bisect_right(settings.thresholds, attained(job, settings, now) + _TINY)
 
 
+class LeastAttained(QueueOrder):
+    """Orders by queue, then by first submission: a job that made way does not lose its place."""
+
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> list[Job]:
+        """Put jobs of the first queue first."""
+        settings, now = view.settings(Settings), view.now
+        return sorted(pending, key=lambda job: (queue(job, settings, now), job.spec.submit_at, job.index))
+
+
 @hookimpl
-def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Job]:
-    """Order by queue, then by first submission: a job that made way does not lose its place."""
-    settings = view.settings(Settings)
-    return sorted(pending, key=lambda job: (queue(job, settings, now), job.spec.submit_at, job.index))
+def makeway_queue() -> QueueOrder:
+    """Order by attained service."""
+    return LeastAttained()
 
 
 @hookimpl

@@ -48,9 +48,11 @@ from makeway.model import (
     ClusterView,
     Grouping,
     Job,
+    Limits,
     Plan,
     PreemptMode,
     QueuedGang,
+    QueueOrder,
     Seconds,
     Vocabulary,
 )
@@ -96,22 +98,36 @@ def makeway_gang() -> QueuedGang:
     return Arbiter()
 
 
-@hookimpl
-def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> Sequence[Job]:
-    """Order waiting and suspended jobs by preemption value."""
-    return order.in_order(pending, view, now, site_of(view))
+class ByValue(QueueOrder):
+    """Orders waiting and suspended jobs by preemption value."""
+
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+        """Order all of them."""
+        return order.in_order(pending, view, view.now, site_of(view))
 
 
 @hookimpl
-def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> dict[str, Blocked]:
-    """Keep out who would break a hard limit, or run into dedicated time."""
-    return admission.admit(jobs, view, now, site_of(view))
+def makeway_queue() -> QueueOrder:
+    """Order by preemption value."""
+    return ByValue()
+
+
+class PbsLimits(Limits):
+    """Hard limits, dedicated time, the calendar."""
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Keep out what would break a hard limit, or run into dedicated time."""
+        return admission.blocked(job, view, view.now, site_of(view))
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Keep vnodes for preempted jobs in the calendar."""
+        return calendar.closed(job, view, view.now, site_of(view))
 
 
 @hookimpl
-def makeway_closed_nodes(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
-    """Keep vnodes for preempted jobs in the calendar."""
-    return calendar.closed(job, view, now, site_of(view))
+def makeway_limits() -> Limits:
+    """Keep to the limits of the site."""
+    return PbsLimits()
 
 
 @hookimpl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from makeway.model import Blocked, ClusterView, Job, JobState, Seconds
 from makeway_openpbs_sched import calendar
@@ -12,16 +12,11 @@ from makeway_openpbs_sched.room import Room
 from makeway_openpbs_sched.site import QRUN, Site, usage_of
 
 
-def admit(jobs: Sequence[Job], view: ClusterView, now: Seconds, site: Site) -> dict[str, Blocked]:
-    """Return job id -> what keeps it out; suspended jobs may be asked about too."""
-    usage = usage_of(site, view)
-    found = {}
-    for job in jobs:
-        blocked = _refused(job, site) or _by_time(job, now, site) or _by_limits(job, usage, site)
-        if blocked is None and job.state is JobState.SUSPENDED and not can_resume(job, view, now, site):
-            blocked = Blocked(reason="its vnodes are in use", resource="vnodes")
-        if blocked is not None:
-            found[job.id] = blocked
+def blocked(job: Job, view: ClusterView, now: Seconds, site: Site) -> Blocked | None:
+    """Return what keeps a job out, be it suspended; None: nothing does."""
+    found = _refused(job, site) or _by_time(job, now, site) or _by_limits(job, usage_of(site, view), site)
+    if found is None and job.state is JobState.SUSPENDED and not can_resume(job, view, now, site):
+        return Blocked(reason="its vnodes are in use", resource="vnodes")
     return found
 
 

@@ -33,7 +33,7 @@ def _on(job: Job, now: Seconds, site: Site) -> Check:
 
 def _curable(job: Job, view: ClusterView, now: Seconds, site: Site) -> Check:
     good = not admission.incurable(job, now, site)
-    blocked = admission.admit((job,), view, now, site).get(job.id)
+    blocked = admission.blocked(job, view, now, site)
     text = "yes" if good else f"no: {blocked.reason if blocked else ''}; {blocked.detail if blocked else ''}"
     return _check("B02", good, "could the end of running jobs cure what blocks it?", text, "dedicated_time")
 

@@ -24,6 +24,7 @@ from makeway.model import (
     JobState,
     Plan,
     PreemptMode,
+    QueueOrder,
     Seconds,
 )
 from makeway.searching import in_order
@@ -64,11 +65,19 @@ def cost(job: Job, settings: Settings, now: Seconds) -> float:
     return size(job, settings) * (max(0.0, job.ran_until(now) - job.checkpointed) + settings.restart_cost)
 
 
+class SpotLast(QueueOrder):
+    """Orders by class, then by first submission."""
+
+    def sort(self, pending: Sequence[Job], view: ClusterView) -> list[Job]:
+        """Put spot jobs last."""
+        settings = view.settings(Settings)
+        return sorted(pending, key=lambda job: (is_spot(job, settings), job.spec.submit_at, job.index))
+
+
 @hookimpl
-def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> list[Job]:
-    """Order by class, then by first submission."""
-    settings = view.settings(Settings)
-    return sorted(pending, key=lambda job: (is_spot(job, settings), job.spec.submit_at, job.index))
+def makeway_queue() -> QueueOrder:
+    """Order by class."""
+    return SpotLast()
 
 
 @hookimpl

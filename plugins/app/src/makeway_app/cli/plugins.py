@@ -24,8 +24,8 @@ _KIND_OF_HOOK = {
     "makeway_gang": "gang",
     "makeway_priority": "priority",
     "makeway_search": "search",
-    "makeway_queue_order": "order",
-    "makeway_admit": "limit",
+    "makeway_queue": "order",
+    "makeway_limits": "limit",
     "makeway_protect": "protect",
     "makeway_dialect": "reader",
 }

@@ -1,4 +1,4 @@
-"""Let limits take part in the search for victims: an attempt that asks `makeway_admit` and `makeway_closed_nodes`.
+"""Let limits take part in the search for victims: an attempt that asks limits.
 
 Victims are chosen so that the limits let the preemptor through as well as room is found; whoever searches
 sees one more reason for being blocked, and probes as ever.
@@ -27,7 +27,7 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.view_without import ViewWithout
 
 LIMIT = "limit"
-"""What is short when a limit says no: `Blocked.resource` of an answer of `makeway_admit`."""
+"""What is short when a limit says no: `Blocked.resource` of an answer of `Limits.admit`."""
 
 
 class LimitedAttempt:

@@ -26,7 +26,7 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies, guarded
-from makeway.registry.room import closed_by, length_of
+from makeway.registry.limits import closed_by, length_of
 from makeway_engine.exclusivity import node_filter, wants_user
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing.border import misplaced
@@ -64,9 +64,8 @@ class Prober:
         self._kept = kept
         self._recorder = recorder
         self._closes = policies.closes
-        self._windows = policies.implements("makeway_windows")
-        sets = "makeway_node_sets"
-        self._in_sets = policies.concerns(sets) if policies.implements(sets) else None
+        self._windows = policies.limits_say("reservations")
+        self._in_sets = policies.in_sets()
         """Tells for which jobs nodes come in sets; None: for none."""
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
@@ -233,7 +232,9 @@ class Prober:
         """Say when a window ends that keeps nodes from a job, and name it where it leaves none."""
         now = self._ledger.now
         windows = [
-            each for each in self._policies.windows(job, self._ledger) if each.closes(now, length_of(job))
+            each
+            for each in self._policies.reservations(job, self._ledger)
+            if each.closes(now, length_of(job))
         ]
         ends = [window.end for window in windows if now < window.end < math.inf]
         if found.ask_again_at is not None:
@@ -263,7 +264,7 @@ class Prober:
         """
         if not self._windows:
             return ""
-        windows = self._policies.windows(job, self._ledger)
+        windows = self._policies.reservations(job, self._ledger)
         return self._reason_of(
             job, [each for each in windows if each.closes(self._ledger.now, length_of(job))]
         )
@@ -289,7 +290,7 @@ class Prober:
                 return self._selector.forecast(job, nodes, self._ledger, ())
             return self.forecast(job, nodes)
         now, length = self._ledger.now, length_of(job)
-        windows = self._policies.windows(job, self._ledger)
+        windows = self._policies.reservations(job, self._ledger)
         for start in sorted({now, *(each.end for each in windows if now < each.end < math.inf)}):
             found = self.forecast(job, nodes & ~closed_by(windows, start, length))
             if found is None:

@@ -85,7 +85,7 @@ class Schedulers:
         attempts = self.attempts
         if attempts.raw or attempts.turns or attempts.placer.telling.traces or not attempts.custom_order:
             return None
-        found = attempts.policies.turns(attempts.ledger)
+        found = attempts.policies.turns()
         return None if found is None else OneByOne(attempts.queue, attempts.policies, *found)
 
     def _without_room(self) -> Shapes | None:
@@ -112,7 +112,9 @@ class Schedulers:
         placer = attempts.placer
         if placer.telling.notes or attempts.turns or getattr(placer.selector, "screen_key", None) is None:
             return None
-        limits_all = any(call.about is None for call in attempts.policies.calls("makeway_admit"))
+        limits_all = any(
+            each.says("admit") and each.limits.concerns is None for each in attempts.policies.all_limits
+        )
         if self._glance_decides() and not limits_all:
             return None  # a glance costs less than a try
         alike = attempts.policies.by_request(attempts.ledger)
@@ -120,8 +122,8 @@ class Schedulers:
             return None
         if not placer.preemption:
             return Requests(attempts.queue, alike, placer.beyond, _unknown)
-        policies, view = attempts.policies, attempts.ledger
-        in_vain, turned, idle = policies.in_vain(view), policies.turned(view), policies.idle(view)
+        policies = attempts.policies
+        in_vain, turned, idle = policies.in_vain(), policies.turned(), policies.idle()
         return Requests(attempts.queue, alike, placer.beyond, in_vain, turned, idle)
 
     def leave_unheard(self) -> None:

@@ -46,14 +46,14 @@ class Attempts:
         self._table = ledger.book(JobTable) if raw else None
         self.again = True
         """Whether the answers of policies may have changed by time alone."""
-        self._orders = policies.implements("makeway_queue_order")
-        self.limits = policies.implements("makeway_admit")
+        self._orders = policies.orders
+        self.limits = policies.limits_say("admit")
         """Whether a limit may keep a job out that found no room before."""
         self._has_limits = placer.rulings.limited
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
-        if not self.turns and (rank := policies.queue_rank(ledger)) is not None:
+        if not self.turns and (rank := policies.queue_rank()) is not None:
             queue.rank_by(rank)
 
     @property

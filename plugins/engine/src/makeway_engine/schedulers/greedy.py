@@ -52,8 +52,7 @@ class Greedy:
         policies = attempts.policies
         self._requests = requests
         self._turns = turns
-        looks = policies.closes or policies.takes("makeway_admit", "before")
-        self._wants_before = looks and requests is None
+        self._wants_before = policies.closes and requests is None
         self._settled = -1
         """Version of what was given back when all had been tried."""
         self._waiting: list[Entry] = []
@@ -66,15 +65,15 @@ class Greedy:
         self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
-        self._asks_whom = policies.implements("makeway_next")
+        self._asks_whom = policies.names_heads
         unheard = self._asks_whom and not attempts.placer.telling.notes
-        self._in_vain = policies.in_vain(attempts.ledger) if unheard else None
+        self._in_vain = policies.in_vain() if unheard else None
         """Says why one that a policy names would wait; None: whoever records attempts wants to know of each."""
 
     def run(self) -> None:
         """Make a pass.
 
-        What shall be kept for those that wait is up to plugins (`makeway_closed_nodes`). When jobs were
+        What shall be kept for those that wait is up to plugins (`Limits.closed_nodes`). When jobs were
         submitted since the last pass and nothing else happened, they alone are tried: nobody's start makes
         room for another.
         """

@@ -1,4 +1,4 @@
-"""Let a policy name who is tried next, instead of ordering a deep queue for each pass (`makeway.hookspecs.one_by_one`).
+"""Let a policy name who is tried next, instead of ordering a deep queue for each pass (`QueueOrder.turns`).
 
 The policy hears who is eligible, and passes over whoever would wait for the reason that it has already. `Greedy` says
 what a pass comes to without this, and `tests/test_one_by_one.py` holds one to the other.
@@ -20,7 +20,7 @@ from makeway_engine.schedulers.deep import DeepQueue
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.requests import ASKED, hashable
 
-_HOOK = "makeway_queue_order"
+_HOOK = "makeway_queue"
 _PENDING = JobState.PENDING
 _BUSY = Outcome.BUSY
 _STARTED = Outcome.STARTED
@@ -32,8 +32,8 @@ class _Vain:
     def __init__(self, attempts: Attempts, turns: Turns) -> None:
         placer, policies = attempts.placer, attempts.policies
         first = policies.who(_HOOK)
-        others = any(call.plugin != first for call in policies.calls("makeway_closed_nodes"))
-        others = others or any(map(policies.implements, ("makeway_windows", "makeway_node_sets")))
+        others = any(each.plugin != first and each.says("closed_nodes") for each in policies.all_limits)
+        others = others or any(map(policies.limits_say, ("reservations", "node_sets")))
         gang = ModeFlag.GANG in attempts.ledger.preempt_mode.flags
         self.on = bool(getattr(placer.selector, "ignores_time_limits", False)) and not (others or gang)
         """Whether the selector, and the policy that names jobs, are all that decides about room."""

@@ -1,7 +1,7 @@
 """Spare trying those in a deep queue who ask for the same as somebody who has just been tried in vain.
 
 Entries are kept by request: the partition, what the job asks for, and the reason why it waits. Where all policies that
-decide about a try answer by the request (`makeway.hookspecs.by_request`), and nothing changed meanwhile, the next job
+decide about a try answer by the request (`makeway.model.Limits`), and nothing changed meanwhile, the next job
 of the same request would wait for the same reason as the last. `Greedy` says what a pass comes to without this, and
 `tests/test_deep_requests.py` holds one to the other.
 """
@@ -17,8 +17,7 @@ from typing import Any
 
 import attrs
 
-from makeway.hookspecs import Standing
-from makeway.model import Job, JobSpec, Partition
+from makeway.model import Job, JobSpec, Partition, Standing
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue

@@ -27,7 +27,7 @@ class Settled:
         self._placer = placer = attempts.placer
         self._limited = placer.rulings.limited
         policies = attempts.policies
-        others = map(policies.implements, ("makeway_node_sets", "makeway_windows", "makeway_marks"))
+        others = map(policies.limits_say, ("node_sets", "reservations", "marks"))
         self._applies = (
             placer.order.selector_decides
             and placer.transitions.gang is None

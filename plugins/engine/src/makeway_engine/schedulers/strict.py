@@ -73,7 +73,7 @@ class Strict:
         self._raw = attempts.raw
         goes_on = attempts.raw and attempts.ledger.rule("raw_order_goes_on_with_partitions")
         self._going_on = GoingOn(attempts.queue, attempts.placer) if goes_on else None
-        self._reserves = attempts.placer.policies.implements("makeway_windows")
+        self._reserves = attempts.placer.policies.limits_say("reservations")
         self._clockwork = attempts.ledger.settings(Clockwork)
         self._asks_of_rest = attempts.ledger.rule("unable_on_the_rest_holds_up_nobody")
         self._unable: dict[str, tuple[NodeBits, JobSpec, bool]] = {}

@@ -58,11 +58,10 @@ What comes of it:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 
-from makeway.hookspecs import asked_at_submission, hookimpl, sure_by
-from makeway.model import Blocked, Check, ClusterView, Job, Overdue, Seconds
-from makeway_slurm.limits.judge import Judge, admitted
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, Check, ClusterView, Job, Limits, Overdue
+from makeway_slurm.limits.judge import Judge
 from makeway_slurm.limits.settings import Settings
 
 
@@ -72,47 +71,36 @@ def makeway_settings() -> type[Settings]:
     return Settings
 
 
-def _let_in(view: ClusterView) -> Callable[[Job], Seconds]:
-    """Say up to when limits surely let a job in."""
-    return view.book(Judge).headroom.until
+class SlurmLimits(Limits):
+    """The limits of QOS, associations and partitions."""
 
+    asked_at_submission = True
 
-def _taken(view: ClusterView) -> Callable[[Job], bool]:
-    """Say whether a job is surely taken."""
-    return view.book(Judge).submission.takes
+    def __init__(self, view: ClusterView) -> None:
+        """Judge by them."""
+        judge = self._judge = view.book(Judge)
+        self._safe = view.settings(Settings).safe
+        self.admitted_until = judge.headroom.until
+        self.surely_valid = judge.submission.takes
+        self.calm_until = (lambda: math.inf) if self._safe else judge.ending.calm_until
 
+    def validate(self, job: Job, view: ClusterView) -> str:
+        """Refuse a job that exceeds what may be submitted, or that may never run."""
+        return self._judge.submission.refused(job)
 
-def _calm(view: ClusterView) -> Callable[[], Seconds]:
-    """Say up to when no job that runs has to end."""
-    if view.settings(Settings).safe:
-        return lambda: math.inf
-    return view.book(Judge).ending.calm_until
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Say which limit keeps a pending job out."""
+        return self._judge.waiting.blocked(job, view)
 
-
-@hookimpl
-@asked_at_submission
-@sure_by(_let_in)
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
-    """Say which pending jobs a limit keeps out."""
-    return admitted(jobs, view)
-
-
-@hookimpl
-@sure_by(_taken)
-def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
-    """Refuse jobs that exceed what may be submitted, or that may never run."""
-    submission = view.book(Judge).submission
-    reasons = {job.id: submission.refused(job) for job in jobs}
-    return {job_id: why for job_id, why in reasons.items() if why}
+    def expired(self, view: ClusterView) -> Overdue | None:
+        """End running jobs when what they may use is used up (6.4); with safe they only start if it lasts."""
+        return None if self._safe else self._judge.ending.overdue()
 
 
 @hookimpl
-@sure_by(_calm)
-def makeway_overdue(view: ClusterView) -> Overdue | None:
-    """End running jobs when what they may use is used up (6.4); with safe they only start if it lasts."""
-    if view.settings(Settings).safe:
-        return None
-    return view.book(Judge).ending.overdue()
+def makeway_limits(view: ClusterView) -> Limits:
+    """Keep to the limits of the site."""
+    return SlurmLimits(view)
 
 
 @hookimpl

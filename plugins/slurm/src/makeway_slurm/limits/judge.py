@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from makeway.model import Blocked, ClusterView, Job
+from makeway.model import ClusterView, Job
 from makeway_slurm.accounts.whole_nodes import WholeNodes
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.attendance import Attendance
@@ -62,15 +60,4 @@ class Judge(Attendance):
         return node_cap(self._rules.of(self._counts.seat(job).places))
 
 
-def admitted(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-    """Return which of some pending jobs a limit keeps out."""
-    waiting = view.book(Judge).waiting
-    found = {}
-    for job in jobs:
-        blocked = waiting.blocked(job, view)
-        if blocked is not None:
-            found[job.id] = blocked
-    return found
-
-
-__all__ = ["Judge", "admitted"]
+__all__ = ["Judge"]

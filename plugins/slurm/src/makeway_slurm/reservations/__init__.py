@@ -6,12 +6,13 @@ nodes only, from its start on, and is ended at its end. What is reserved stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterator, Sequence
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Finding
 from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, Cluster, ClusterView, Job, Overdue, Window
+from makeway.model import Blocked, Cluster, ClusterView, Job, Limits, Overdue, Window
 from makeway_slurm.reservations.book import ReservationBook
 from makeway_slurm.reservations.settings import Settings
 from makeway_slurm.reservations.tables import ATTRIBUTE, UNMODELLED, Reservation, reservations_of
@@ -45,32 +46,38 @@ def _left_out(reservation: Reservation) -> Iterator[Finding]:
         yield Finding(level="warning", where=where, message=f"{reservation.name}: {text}")
 
 
-@hookimpl
-def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
-    """Refuse jobs that ask for a reservation of others, or for more nodes than it has."""
-    book = view.book(ReservationBook)
-    reasons = {job.id: book.refused(job, view) for job in jobs if job.spec.reservation}
-    return {job_id: why for job_id, why in reasons.items() if why}
+class Reserved(Limits):
+    """Keeps reserved nodes for the jobs that asked for them."""
+
+    def __init__(self, view: ClusterView) -> None:
+        """Know the reservations."""
+        self._view = view
+
+    @functools.cached_property
+    def _book(self) -> ReservationBook:
+        return self._view.book(ReservationBook)
+
+    def validate(self, job: Job, view: ClusterView) -> str:
+        """Refuse a job that asks for a reservation of others, or for more nodes than it has."""
+        return self._book.refused(job, view) if job.spec.reservation else ""
+
+    def admit(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Let a job wait until its reservation begins; one whose reservation has gone waits for good."""
+        return self._book.waits(job, view) if job.spec.reservation else None
+
+    def reservations(self, job: Job, view: ClusterView) -> Sequence[Window]:
+        """Name the times for which reservations keep nodes from a job."""
+        return self._book.windows(job, view)
+
+    def expired(self, view: ClusterView) -> Overdue | None:
+        """End the jobs whose reservation is over (no. 5)."""
+        return self._book.overdue(view)
 
 
 @hookimpl
-def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
-    """Let jobs wait until their reservation begins; whose reservation has gone waits for good."""
-    book = view.book(ReservationBook)
-    found = {job.id: book.waits(job, view) for job in jobs if job.spec.reservation}
-    return {job_id: blocked for job_id, blocked in found.items() if blocked is not None}
-
-
-@hookimpl
-def makeway_windows(job: Job, view: ClusterView) -> Sequence[Window] | None:
-    """Name the times for which reservations keep nodes from a job."""
-    return view.book(ReservationBook).windows(job, view)
-
-
-@hookimpl
-def makeway_overdue(view: ClusterView) -> Overdue | None:
-    """End the jobs whose reservation is over (no. 5)."""
-    return view.book(ReservationBook).overdue(view)
+def makeway_limits(view: ClusterView) -> Limits:
+    """Keep to the reservations of the site."""
+    return Reserved(view)
 
 
 __all__ = ["Settings"]

@@ -14,7 +14,7 @@ from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.errors import ConfigError, Finding
 from makeway.hookspecs import hookimpl
-from makeway.model import Cluster, ClusterView, Job, NodeSets
+from makeway.model import Cluster, ClusterView, Job, Limits, NodeSets
 from makeway_slurm.topology.sets import TopologyBook
 from makeway_slurm.topology.switches import trees_of
 
@@ -46,13 +46,21 @@ def makeway_check(config: Config, cluster: Cluster) -> list[Finding]:
     return []
 
 
+class Switches(Limits):
+    """Places jobs below as few switches as it takes."""
+
+    def node_sets(self, job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
+        """Name the nodes below each switch, the best one first."""
+        settings = view.settings(Settings)
+        return view.book(TopologyBook).sets(
+            job, nodes, view, most_wait=settings.max_switch_wait, optional=settings.optional
+        )
+
+
 @hookimpl
-def makeway_node_sets(job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
-    """Name the nodes below each switch, the best one first."""
-    settings = view.settings(Settings)
-    return view.book(TopologyBook).sets(
-        job, nodes, view, most_wait=settings.max_switch_wait, optional=settings.optional
-    )
+def makeway_limits() -> Limits:
+    """Seek nodes below one switch."""
+    return Switches()
 
 
 __all__ = ["Settings"]
