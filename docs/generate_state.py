@@ -80,7 +80,7 @@ def render() -> str:
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "State of a makeway run",
-        "description": "What `Engine.hand_over` returns and `Engine.adopt` takes; see adoption.md.",
+        "description": "What `Engine.save` returns and `Engine.adopt` takes; see adoption.md.",
         **whole,
         "required": ["makeway_state"],
         "$defs": {

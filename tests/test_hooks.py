@@ -614,7 +614,7 @@ def test_save_and_restore() -> None:
     saving, restoring = Counting({"ann": 7.0}), Counting({})
     first = replay(config(), TWO, (), Options(plugins={"example": saving}, until=5.0)).engine
     assert first.policies.save(first.ledger) == {"example": {"used": {"ann": 7.0}}}
-    state = read_state(write_state(first.hand_over()), "test")
+    state = read_state(write_state(first.save()), "test")
     settings = config()
     policies = Policies(settings, {"example": restoring})
     assert Engine(settings, Recorder(build_cluster(settings)), policies).adopt(state) == []

@@ -141,10 +141,10 @@ def test_the_victim_goes_on_under_the_new_policy() -> None:
 def test_the_old_engine_goes_on_if_the_new_one_cannot(config: Config, problem: str) -> None:
     """It decides as if nobody had asked, and hands over the same."""
     old = at_work(tiers())
-    before = old.hand_over()
+    before = old.save()
     with pytest.raises(ConfigError, match=problem.split("(", maxsplit=1)[0]):
         reload(old, config)
-    assert old.hand_over() == before
+    assert old.save() == before
     check_invariants(old)
     assert old.recorder.histories["low"].job is old.ledger.jobs["low"]
 

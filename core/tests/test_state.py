@@ -233,7 +233,7 @@ def test_what_does_not_fit_the_cluster_is_refused(job: Standing, problem: str) -
 def test_memory_that_somebody_has_changed_is_refused() -> None:
     """With the way out: jobs alone are enough."""
     specs = (JobSpec(id="1", run_time=50.0), JobSpec(id="2", run_time=50.0, min_nodes=4))
-    state = replay(CONFIG, specs, (), Options(until=10.0)).engine.hand_over()
+    state = replay(CONFIG, specs, (), Options(until=10.0)).engine.save()
     memory = json.loads(json.dumps(state.memory))
     del memory["engine"]["queue"]["entries"]
     with pytest.raises(ConfigError, match=r"memory.engine: it cannot be read .*leave it out"):
@@ -264,7 +264,7 @@ def test_states_are_as_the_schema_says() -> None:
     """One of a run under way, with all that it hands over."""
     schema = json.loads((DOCS / "state.schema.json").read_text())
     specs = (JobSpec(id="1", run_time=50.0, gres={"gpu": 1}), JobSpec(id="2", run_time=50.0, min_nodes=4))
-    text = write_state(replay(CONFIG, specs, (), Options(until=10.0)).engine.hand_over())
+    text = write_state(replay(CONFIG, specs, (), Options(until=10.0)).engine.save())
     jsonschema.validate(json.loads(text), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"makeway_state": 1, "jobs": [{}]}, schema)

@@ -65,10 +65,10 @@ class WatchfulPrioritizer(Prioritizer, Protocol):
 class AdoptingPrioritizer(Prioritizer, Protocol):
     """One that remembers more than the jobs show: what everybody has used so far."""
 
-    def hand_over(self) -> Mapping[str, Any]:
+    def save(self) -> Mapping[str, Any]:
         """Return what the jobs do not tell, in values that JSON has. Changes nothing."""
 
-    def take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+    def restore(self, memory: Mapping[str, Any], view: ClusterView) -> None:
         """Go on with what one of the same plugin handed over, perhaps some seconds before; active jobs are known."""
 
 

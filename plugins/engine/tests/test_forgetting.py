@@ -87,7 +87,7 @@ def test_a_selector_that_knows_nothing_of_adoption_is_told_of_starts() -> None:
             self.told.append(f"suspended {job.id}")
 
     class Knowing(Plain):
-        def take_over(self, active: Sequence[Job], memory: object, view: object) -> None:
+        def restore(self, active: Sequence[Job], memory: object, view: object) -> None:
             del memory, view
             self.told.append(f"takes over {len(active)}")
 

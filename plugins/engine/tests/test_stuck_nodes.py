@@ -25,5 +25,5 @@ def test_stuck_nodes_are_handed_over() -> None:
     """A look at the jobs does not tell of them: the job has ended."""
     before, after = Leaving(), Leaving()
     before.stuck("first", B)
-    after.take_over(before.hand_over())
+    after.restore(before.save())
     assert (after.nodes, after.on(A | B)) == (B, ["first"])

@@ -40,8 +40,8 @@ def test_without_memory_the_tasks_that_run_have_their_turn() -> None:
     jobs = run.ledger.jobs
     assert [job.state for job in jobs.values()] == [JobState.RUNNING, JobState.PENDING]
     throttle = Throttle()
-    throttle.take_over(jobs, None)
-    assert throttle.hand_over() == {"7": ["7_1"]}
+    throttle.restore(jobs, None)
+    assert throttle.save() == {"7": ["7_1"]}
     assert not throttle.lets_in(jobs["7_2"])
 
 
@@ -56,8 +56,8 @@ def test_a_task_that_is_killed_gives_up_its_turn_at_once() -> None:
     run.step(5.0, [Command("cancel", "7_1")])
     assert (first.state, second.state) == (JobState.COMPLETING, JobState.RUNNING)
     throttle = Throttle()
-    throttle.take_over(run.ledger.jobs, None)
-    assert throttle.hand_over() == {"7": ["7_2"]}
+    throttle.restore(run.ledger.jobs, None)
+    assert throttle.save() == {"7": ["7_2"]}
 
 
 def test_tasks_that_backfill_left_unseen_are_eligible_from_the_next_look_on() -> None:
@@ -83,7 +83,7 @@ def test_with_memory_whoever_had_his_turn_has_it() -> None:
     """A task that waits had been let in before: it keeps its turn."""
     run = engine(task(1), task(2))
     throttle = Throttle()
-    throttle.take_over({"7_2": run.ledger.jobs["7_2"]}, {"7": ["7_2"]})
+    throttle.restore({"7_2": run.ledger.jobs["7_2"]}, {"7": ["7_2"]})
     assert throttle.lets_in(run.ledger.jobs["7_2"])
 
 
@@ -93,11 +93,11 @@ def test_actions_that_may_still_fail_are_handed_over() -> None:
     assert run.deeds is not None
     cluster, before = run.ledger.cluster, run.deeds
     assert before.open_serials()
-    memory = before.hand_over(cluster)
+    memory = before.save(cluster)
     after, empty = Deeds(), Deeds()
-    after.take_over(memory, run.ledger.jobs, cluster)
+    after.restore(memory, run.ledger.jobs, cluster)
     assert after.open_serials() == before.open_serials()
-    empty.take_over(memory, {}, cluster)
+    empty.restore(memory, {}, cluster)
     assert empty.open_serials() == set()
     assert empty.next_serial == before.next_serial
 

@@ -85,13 +85,13 @@ def test_who_is_passed_over_would_wait_for_that_reason(seed: int, monkeypatch: p
 
     def tried(self: Placer, question: Question) -> Outcome:
         job, version = question.job, self.ledger.version
-        told = self.making_way.hand_over()
+        told = self.making_way.save()
         outcome = try_start(self, question)
         reason = said.pop(job.id, None)
         if reason is not None:
             assert outcome in (Outcome.BUSY, Outcome.LIMITED)
             assert (job.reason, self.ledger.version) == (reason, version)
-            assert self.making_way.hand_over() == told
+            assert self.making_way.save() == told
             reasons[reason] += 1
         return outcome
 

@@ -82,9 +82,9 @@ def test_who_was_forgotten_is_handed_over() -> None:
     books = Books(CLUSTER, track_memory=False, forgets_resumed=True)
     job, other = resumed(books, "1", 0b11), running_on("2", 0b01)
     books.add(other)
-    told = books.hand_over([job, other], Books(CLUSTER, track_memory=False, forgets_resumed=True))
+    told = books.save([job, other], Books(CLUSTER, track_memory=False, forgets_resumed=True))
     heir = Books(CLUSTER, track_memory=False, forgets_resumed=True)
-    heir.take_over([job, other], told)
+    heir.restore([job, other], told)
     assert heir.forgotten == books.forgotten == {"1"}
     assert heir.running.over == books.running.over == [0b01]
 

@@ -460,7 +460,7 @@ def test_another_engine_goes_on_with_what_was_used() -> None:
     jobs = (JobSpec(id="j", account="acct", tasks=4, run_time=500, time_limit=600),)
     plain = used(config, jobs, (150, 300))
     first = replay(config, jobs, (), Options(until=150.0)).engine
-    state = read_state(write_state(first.hand_over()), "test")
+    state = read_state(write_state(first.save()), "test")
     second = Engine(config, Recorder(build_cluster(config)), Policies(config))
     second.adopt(state)
     book = second.ledger.book(UsageBook)

@@ -183,7 +183,7 @@ class CrashingRun:
             engine, _Doomed(self.world, self._may_crash), self.clock, journal=self.journal, agenda=agenda
         )
 
-    def _take_over(self) -> None:
+    def _restore(self) -> None:
         """Let a new daemon take over."""
         self.world.crash()
         if self._path is not None:
@@ -229,7 +229,7 @@ class CrashingRun:
                 self.live.turn()
             except Crash:
                 crashes += 1
-                self._take_over()
+                self._restore()
             if after_turn is not None:
                 after_turn(self.live.engine)
             assert not self.world.wrongs, self.world.wrongs[0]

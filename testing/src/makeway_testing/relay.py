@@ -99,12 +99,12 @@ class Relay:
             self._compare(now, name, wanted, found)
             self._compare(now, name, lines, _shown(follower.lines[before:]))
         self._steps += 1
-        self._hand_over(now)
+        self._save(now)
         return actions
 
-    def _hand_over(self, now: Seconds) -> None:
-        text = write_state(self._first.hand_over())
-        found = write_state(self._chain.hand_over())
+    def _save(self, now: Seconds) -> None:
+        text = write_state(self._first.save())
+        found = write_state(self._chain.save())
         self._compare(
             now, "the engine that had just taken over hands over", json.loads(text), json.loads(found)
         )
@@ -121,7 +121,7 @@ class Relay:
         orders = engine.adopt(read_state(text, "the state"))
         if orders:
             raise InvariantError(f"an arbiter that takes over orders {_told(orders)}")
-        again = write_state(engine.hand_over())
+        again = write_state(engine.save())
         self._compare(engine.ledger.now, "state after adoption", json.loads(text), json.loads(again))
         return engine
 
@@ -131,7 +131,7 @@ class Relay:
             hint = (
                 ""
                 if "memory" not in shown
-                else "\n  memory is what hand_over returns: after take_over it has to be the same"
+                else "\n  memory is what save returns: after restore it has to be the same"
             )
             raise InvariantError(f"at {now:g} s, step {self._steps}, {who}:\n{shown}{hint}")
 

@@ -17,16 +17,16 @@ class AdoptingSelector(Selector, Protocol):
     A selector without these methods is told of the starts in order, and then of the suspensions.
     """
 
-    def hand_over(self) -> Mapping[str, Any]:
+    def save(self) -> Mapping[str, Any]:
         """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
 
     def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
         """Return what a job holds in this selector's terms: another one placed it, or a person wrote it down.
 
-        Called before `take_over`, for each active job that was not placed by a selector of the same plugin.
+        Called before `restore`, for each active job that was not placed by a selector of the same plugin.
         """
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books of a new selector.
 
         :param active: running and suspended jobs, in the order in which they started.
@@ -43,10 +43,10 @@ class AdoptingGang(Gang, Protocol):
     before orders of the step are carried out.
     """
 
-    def hand_over(self) -> Mapping[str, Any]:
+    def save(self) -> Mapping[str, Any]:
         """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
 
-    def take_over(
+    def restore(
         self,
         active: Sequence[Job],
         leaving: Sequence[Job],

@@ -178,7 +178,7 @@ def _begun(
     ledger = engine.ledger
     leaving = [job for job in ledger.jobs.values() if engine.transitions.is_leaving(job)]
     try:
-        world.take_over(ledger.active, leaving, state.memory.get("world"), ledger.cluster, state.at)
+        world.restore(ledger.active, leaving, state.memory.get("world"), ledger.cluster, state.at)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         text = (
             f"it cannot be read ({type(error).__name__}: {error}); leave it out to begin from the jobs alone"
@@ -203,8 +203,8 @@ def _states(engine: Engine, world: World, options: Options) -> Callable[[], None
         wake = engine.next_wake
         following = min(world.next_at(), math.inf if wake is None else wake)
         while marks and marks[0] < following:
-            state = engine.hand_over()
-            memory = {**state.memory, "world": world.hand_over(engine.ledger.cluster)}
+            state = engine.save()
+            memory = {**state.memory, "world": world.save(engine.ledger.cluster)}
             options.states[marks.pop(0)](attrs.evolve(state, memory=memory))
 
     return take

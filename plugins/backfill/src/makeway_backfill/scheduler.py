@@ -532,11 +532,11 @@ class Backfill:
         return outcome
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return the starts planned in the last pass, and whether idle nodes are kept, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return the starts planned in the last pass, and whether idle nodes are kept, for `restore`."""
         return {"expected": dict(self.expected), "keeps_idle": self.keeps_idle}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on from the plan of another pass."""
         self.expected.update(memory["expected"])
         self.keeps_idle = memory.get("keeps_idle", True)

@@ -1,6 +1,6 @@
 """Hand the state of a run over, and take one over: recovery, reload, and runs that begin with a full machine.
 
-`hand_over` collects what each part of the engine says of itself; `adopt` fills a new engine with it. Jobs are facts
+`save` collects what each part of the engine says of itself; `adopt` fills a new engine with it. Jobs are facts
 and always count. The memory of the engine's own parts counts where configuration and cluster are the same as they
 were; elsewhere each part begins from the jobs. A plugin's memory goes to the plugin of the same name, which has to
 cope with one that is a little older than the jobs (docs/adoption.md).
@@ -25,10 +25,10 @@ from makeway.model import (
 from makeway.registry import guarded
 from makeway.state import Standing, State, allocation_of, nodes_from_text
 from makeway.worlds.events import Action
-from makeway_engine.handing_over import fingerprint, parts_of
 from makeway_engine.ledger import put
 from makeway_engine.parts import Parts
 from makeway_engine.plugins_told import PluginsTold, reading, told_of_starts, told_of_starts_of_gang
+from makeway_engine.snapshot import fingerprint, parts_of
 from makeway_engine.standing import fill
 
 _RUNNING = JobState.RUNNING
@@ -110,11 +110,11 @@ class _Adoption:
         told = self._state.memory.get("engine")
         if isinstance(told, Mapping):
             with reading(self._source, "memory.engine"):
-                engine.reports.take_over(told.get("reports", {}))
+                engine.reports.restore(told.get("reports", {}))
                 if "transitions" in told:
                     engine.transitions.no_priority_above(told["transitions"]["lowest_priority"])
                 if engine.deeds is not None and "deeds" in told:
-                    engine.deeds.take_over(told["deeds"], ledger.jobs, ledger.cluster)
+                    engine.deeds.restore(told["deeds"], ledger.jobs, ledger.cluster)
         return list(actions) if engine.deeds is None else engine.deeds.number(actions)
 
     def take_in(self) -> None:
@@ -282,9 +282,9 @@ class _Adoption:
             engine.wake_up(pending)
             return
         with reading(self._source, "memory.engine"):
-            engine.queue.take_over(pending, memory["queue"])
+            engine.queue.restore(pending, memory["queue"])
             for name, part in parts_of(engine).items():
-                part.take_over(memory[name])
+                part.restore(memory[name])
             engine.remember(memory["engine"])
 
 

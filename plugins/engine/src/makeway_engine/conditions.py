@@ -85,8 +85,8 @@ class Conditions:
         return found
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what `take_over` takes."""
+    def save(self) -> dict[str, Any]:
+        """Return what `restore` takes."""
         return {
             "dependents": {
                 other: [job.id for job in jobs if job.id in self.of]
@@ -99,7 +99,7 @@ class Conditions:
             "failed": sorted(self._failed),
         }
 
-    def take_over(self, waiting: dict[str, Job], memory: dict[str, Any]) -> None:
+    def restore(self, waiting: dict[str, Job], memory: dict[str, Any]) -> None:
         """Go on where others stood."""
         self.dependents = {
             other: [waiting[job_id] for job_id in ids if job_id in waiting]

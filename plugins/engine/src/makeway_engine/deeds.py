@@ -157,13 +157,13 @@ class Deeds:
         return [action for action in self._open.values() if serial in action.after and is_current(action)]
 
     # ------------------------------------------------------------------------------ adoption
-    def hand_over(self, cluster: Cluster) -> dict[str, Any]:
+    def save(self, cluster: Cluster) -> dict[str, Any]:
         """Return the next serial, what stopped each suspended job, and which actions may still have failed."""
         stopped = {id: each[0] for id, each in self._stopped.items() if _makes_room(each[1])}
         current = [action_to_plain(action, cluster) for action in self._open.values() if is_current(action)]
         return {"next_serial": self.next_serial, "stopped": stopped, "open": current}
 
-    def take_over(self, memory: Mapping[str, Any], jobs: Mapping[str, Job], cluster: Cluster) -> None:
+    def restore(self, memory: Mapping[str, Any], jobs: Mapping[str, Job], cluster: Cluster) -> None:
         """Go on counting where another engine stood."""
         self.next_serial = max(self.next_serial, memory["next_serial"])
         for plain in memory["open"]:

@@ -51,7 +51,6 @@ from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
 from makeway_engine.forgiving import Forgiveness
-from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Placer
 from makeway_engine.priorities import Priorities
@@ -62,6 +61,7 @@ from makeway_engine.reports import Reports
 from makeway_engine.rhythm import Rhythm
 from makeway_engine.rulings import Ahead, Rulings
 from makeway_engine.schedulers import Schedulers
+from makeway_engine.snapshot import save
 from makeway_engine.submission import Submission
 from makeway_engine.transitions import Transitions
 from makeway_engine.why_suspended import reasons_of
@@ -424,12 +424,12 @@ class Engine:
         return wake if wake > now else now
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> State:
+    def save(self) -> State:
         """Return what the cluster is doing, so that another engine can go on from here; to be called between steps.
 
         :raises PolicyError: a plugin hands over what JSON does not have.
         """
-        return hand_over(self)
+        return save(self)
 
     def adopt(self, state: State, source: str = "state") -> list[Action]:
         """Take a state over that this engine did not bring about itself, before its first step.
@@ -441,13 +441,13 @@ class Engine:
         return adopt(self, state, source)
 
     def memory(self) -> dict[str, Any]:
-        """Return when passes are due, and the like; for `hand_over`."""
-        return {**self.submission.hand_over(), **self.rhythm.hand_over(), "tick_at": self._tick_at}
+        """Return when passes are due, and the like; for `save`."""
+        return {**self.submission.save(), **self.rhythm.save(), "tick_at": self._tick_at}
 
     def remember(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
-        self.submission.take_over(memory)
-        self.rhythm.take_over(memory)
+        self.submission.restore(memory)
+        self.rhythm.restore(memory)
         self._tick_at = memory["tick_at"]
 
     def wake_up(self, pending: Iterable[Job]) -> None:

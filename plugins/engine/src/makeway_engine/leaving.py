@@ -70,11 +70,11 @@ class Leaving:
         return found + [job for job, held in self._stuck.items() if held & nodes and job not in found]
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, str]:
+    def save(self) -> dict[str, str]:
         """Return who left which nodes stuck, in hexadecimal."""
         return {job_id: hex(nodes) for job_id, nodes in self._stuck.items()}
 
-    def take_over(self, memory: Mapping[str, str]) -> None:
+    def restore(self, memory: Mapping[str, str]) -> None:
         """Know of the nodes that were handed over."""
         self._stuck = {job_id: int(nodes, 16) for job_id, nodes in memory.items()}
         self._count()

@@ -560,18 +560,18 @@ class Ledger:
             self._deadlines.set(job, self.now + max(0.0, limit - job.ran_until(self.now)))
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what a look at the jobs does not tell, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return what a look at the jobs does not tell, for `restore`."""
         return {
             "version": self.version,
             "freed": self.freed,
             "told": list(self._told),
             "searches": self.searches,
             "started": list(self._active),
-            "stuck": self._leaving.hand_over(),
+            "stuck": self._leaving.save(),
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with the counts that another ledger handed over."""
         self.version = memory["version"]
         self.freed = memory["freed"]
@@ -579,7 +579,7 @@ class Ledger:
         self._told = (at, count)
         self.searches = memory["searches"]
         if self.rule("killed_at_resume_keeps_nodes"):
-            self._leaving.take_over(memory.get("stuck", {}))
+            self._leaving.restore(memory.get("stuck", {}))
         self.completing = self._leaving.nodes
 
     def left_early(self, job: Job) -> NodeBits:

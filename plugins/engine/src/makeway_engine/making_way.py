@@ -268,8 +268,8 @@ class MakingWay:
         return True
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what is under way, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return what is under way, for `restore`."""
         there = self._ledger.jobs
         awaited = {
             job_id: [job.id for job in jobs if there.get(job.id) is job]
@@ -278,7 +278,7 @@ class MakingWay:
         }
         return {"retries": sorted(self.retries), "awaited": awaited}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with what was under way; whoever has ended meanwhile is no longer awaited."""
         jobs = self._ledger.jobs
         self.retries = sorted(memory["retries"])

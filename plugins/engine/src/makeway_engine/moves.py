@@ -403,17 +403,17 @@ class Moves:
         self.recorder.preempted(victim, preemptor, mode, by, why or NO_REASON, self.ledger.now)
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what a look at the jobs does not tell, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return what a look at the jobs does not tell, for `restore`."""
         return {
-            **self.priorities.hand_over(),
+            **self.priorities.save(),
             "changed": self.changed,
             "left_nodes": self.left_nodes,
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
-        self.priorities.take_over(memory)
+        self.priorities.restore(memory)
         self.changed = memory["changed"]
         self.left_nodes = memory["left_nodes"]
 

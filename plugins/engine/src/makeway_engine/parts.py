@@ -41,7 +41,7 @@ class Parts(Protocol):
     submission: Submission
 
     def memory(self) -> dict[str, Any]:
-        """Return when passes are due, and the like; for `hand_over`."""
+        """Return when passes are due, and the like; for `save`."""
 
     def remember(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""

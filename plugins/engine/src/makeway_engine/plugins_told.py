@@ -68,17 +68,17 @@ class PluginsTold:
         return self._tell_gang(seen[0], seen[1], _of_plugin(memory.get("gang"), policies.who("makeway_gang")))
 
     def _tell_prioritizer(self, memory: Mapping[str, Any] | None) -> None:
-        take_over = getattr(self._engine.transitions.priorities.prioritizer, "take_over", None)
-        if memory is not None and take_over is not None:
+        restore = getattr(self._engine.transitions.priorities.prioritizer, "restore", None)
+        if memory is not None and restore is not None:
             with reading(self._source, "memory.priorities"):
-                take_over(memory, self._ledger)
+                restore(memory, self._ledger)
 
     def _tell_selector(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
         selector, ledger = self._engine.selector, self._ledger
-        take_over = getattr(selector, "take_over", None)
-        if take_over is None:
-            take_over = functools.partial(told_of_starts, selector)
-        call = functools.partial(take_over, active, memory, ledger)
+        restore = getattr(selector, "restore", None)
+        if restore is None:
+            restore = functools.partial(told_of_starts, selector)
+        call = functools.partial(restore, active, memory, ledger)
         if memory is not None:
             with reading(self._source, "memory.selector"):
                 call()
@@ -90,10 +90,10 @@ class PluginsTold:
     ) -> Sequence[GangOrder]:
         gang, ledger = self._engine.gang, self._ledger
         assert gang is not None
-        take_over = getattr(gang, "take_over", None)
-        if take_over is None:
-            take_over = functools.partial(told_of_starts_of_gang, gang)
-        call = functools.partial(take_over, active, leaving, memory, ledger)
+        restore = getattr(gang, "restore", None)
+        if restore is None:
+            restore = functools.partial(told_of_starts_of_gang, gang)
+        call = functools.partial(restore, active, leaving, memory, ledger)
         if memory is None:
             return guarded(self._engine.policies, "makeway_gang", None, call) or ()
         with reading(self._source, "memory.gang"):

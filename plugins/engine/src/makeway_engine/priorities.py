@@ -190,8 +190,8 @@ class Priorities:
         return self._queue.renew(found)
 
     # ------------------------------------------------------------------------------ adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what a look at the jobs does not tell, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return what a look at the jobs does not tell, for `restore`."""
         return {
             "lowest_priority": self.lowest,
             **(
@@ -201,7 +201,7 @@ class Priorities:
             **({"rested_at": self._rested_at} if self._rested_at == self._ledger.freed else {}),
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self.lowest = memory["lowest_priority"]
         self._array = (memory["array"], self.lowest) if "array" in memory else None

@@ -431,8 +431,8 @@ class Queue:
         return moved
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return where each pending job stands, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return where each pending job stands, for `restore`."""
         return {
             "ranked": self.ranked,
             "entries": [entry_to_plain(entry) for entry in self.entries],
@@ -444,15 +444,15 @@ class Queue:
             "later": [
                 [at, job.id if self._waits(job) else None] for at, _, job in sorted(self.later, key=_instant)
             ],
-            "conditions": self.conditions.hand_over(),
-            "turns": self.throttle.hand_over(),
+            "conditions": self.conditions.save(),
+            "turns": self.throttle.save(),
             "in_partition": {job_id: dict(each) for job_id, each in self._in_partition.items()},
         }
 
     def _waits(self, job: Job) -> bool:
         return self.waiting.get(job.id) is job
 
-    def take_over(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
+    def restore(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
         """Let pending jobs stand where they stood in another queue."""
         waiting = self.waiting
         self._ledger.pending_now = None
@@ -474,13 +474,13 @@ class Queue:
             for place, (at, job_id) in enumerate(memory["later"], start=-len(memory["later"]))
         ]
         heapq.heapify(self.later)
-        self.conditions.take_over(waiting, memory["conditions"])
-        self.throttle.take_over(self._ledger.jobs, memory.get("turns"))
+        self.conditions.restore(waiting, memory["conditions"])
+        self.throttle.restore(self._ledger.jobs, memory.get("turns"))
         self._in_partition = dict(memory.get("in_partition", {}))
 
     def adopt(self, jobs: Iterable[Job], now: Seconds) -> None:
         """Let jobs that wait already stand where they would after their submission; their reasons stay."""
-        self.throttle.take_over(self._ledger.jobs, None)
+        self.throttle.restore(self._ledger.jobs, None)
         for job in jobs:
             reason = job.reason
             self.add(job, now)

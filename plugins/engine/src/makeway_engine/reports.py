@@ -361,8 +361,8 @@ class Reports:
             self._transitions.resume(job)
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self, *, whole: bool = True) -> dict[str, Any]:
-        """Return what failed so far and when to try again, for `take_over`; empty: nothing did.
+    def save(self, *, whole: bool = True) -> dict[str, Any]:
+        """Return what failed so far and when to try again, for `restore`; empty: nothing did.
 
         :param whole: False: without what only tells echoes from news: confirmed starts, and jobs that have ended.
         """
@@ -384,7 +384,7 @@ class Reports:
             found |= {"confirmed": dict(self._confirmed), "ended": self.echoes.ended}
         return {key: value for key, value in found.items() if value}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood; whatever is about jobs that are gone is forgotten."""
         jobs, read = self._ledger.jobs, functools.partial(nodes_from_text, self._ledger.cluster)
         self.down, self.drained, self.aside = (

@@ -372,8 +372,8 @@ class Rhythm:
         return making_way.next_retry(now, passed=bool(self._queue.waiting)) if making_way.retries else None
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return when passes are due, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return when passes are due, for `restore`."""
         return {
             "last_backfill": self._last_backfill,
             "grid_pass_at": self._grid_pass_at,
@@ -385,7 +385,7 @@ class Rhythm:
             "quieted": sorted(self._ledger.quieted or ()),
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self._last_backfill = memory["last_backfill"]
         self._grid_pass_at = memory["grid_pass_at"]

@@ -370,11 +370,11 @@ class Submission:
         )
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return how many jobs came, and who was refused, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return how many jobs came, and who was refused, for `restore`."""
         return {"count": self.last_index, "refused_het": dict(self._refused_het)}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self.last_index = max(self.last_index, memory["count"])
         self._refused_het = dict(memory["refused_het"])

@@ -130,11 +130,11 @@ class Throttle:
         return [each for _, each in self._waiting[array_id]]
 
     # ---------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, list[str]]:
+    def save(self) -> dict[str, list[str]]:
         """Return the tasks of each limited array that have their turn."""
         return {array_id: sorted(inside) for array_id, inside in self._inside.items()}
 
-    def take_over(self, jobs: Mapping[str, Job], turns: Mapping[str, Sequence[str]] | None) -> None:
+    def restore(self, jobs: Mapping[str, Job], turns: Mapping[str, Sequence[str]] | None) -> None:
         """Go on with the tasks among `jobs`, all that have not ended.
 
         :param turns: who has his turn; None: those that run or are suspended.

@@ -18,7 +18,7 @@ from makeway.settings import unstructure
 from makeway.worlds.api import Step
 from makeway.worlds.events import Command, Resume, Submitted
 from makeway_engine.engine import Engine
-from makeway_engine.handing_over import job_of
+from makeway_engine.snapshot import job_of
 
 _SWEEP = 32
 """Live jobs looked at in each step for changes that no event and no line tells of (reason, marks)."""

@@ -23,7 +23,7 @@ from makeway.worlds.api import Step
 from makeway.worlds.encoding import action_to_plain, event_to_plain
 from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Submitted
 from makeway_engine.engine import Engine
-from makeway_engine.handing_over import engine_memory, fingerprint, plugins_memory
+from makeway_engine.snapshot import engine_memory, fingerprint, plugins_memory
 from makeway_live.compaction import drop
 from makeway_live.job_rows import JobRows, to_json
 from makeway_live.journal_file import connect, reading, telling
@@ -244,8 +244,8 @@ class Journal:
     def _write_memory(self, engine: Engine, now: Seconds, number: int) -> None:
         ledger = engine.ledger
         small: dict[str, Any] = {
-            "transitions": {"lowest_priority": engine.transitions.hand_over()["lowest_priority"]},
-            "reports": engine.reports.hand_over(whole=False),
+            "transitions": {"lowest_priority": engine.transitions.save()["lowest_priority"]},
+            "reports": engine.reports.save(whole=False),
         }
         if engine.deeds is not None:
             small["deeds"] = {"next_serial": engine.deeds.next_serial, "stopped": {}, "open": []}

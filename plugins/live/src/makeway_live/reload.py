@@ -33,7 +33,7 @@ def reload(
     validate(config, source)
     cluster = build_cluster(config)
     _check_nodes(old.recorder.cluster, cluster, source)
-    state = old.hand_over()
+    state = old.save()
     # A rehearsal with a record of its own: whatever is wrong comes out before anything of the old run is touched.
     _made(config, Recorder(cluster), plugins, old).adopt(state, source)
     recorder = old.recorder

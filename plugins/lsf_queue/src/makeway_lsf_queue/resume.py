@@ -90,7 +90,7 @@ class Arbiter:
         return ()
 
     # ------------------------------------------------------------------------------ adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return who waits for whom, and whom a person resumed a moment ago; the rest is seen from the jobs."""
         found: dict[str, Any] = {}
         if self._preemptor:
@@ -99,7 +99,7 @@ class Arbiter:
             found["resumed"] = [job.id for job in self._resumed]
         return found
 
-    def take_over(
+    def restore(
         self,
         active: Sequence[Job],
         leaving: Sequence[Job],

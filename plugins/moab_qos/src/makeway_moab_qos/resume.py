@@ -159,11 +159,11 @@ class Resumer:
         return found
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return whom Maui has forgotten; who waits to go on is seen from the jobs."""
         return {"missed": sorted(self._missed)} if self._missed else {}
 
-    def take_over(
+    def restore(
         self,
         active: Sequence[Job],
         leaving: Sequence[Job],

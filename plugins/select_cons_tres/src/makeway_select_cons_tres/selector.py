@@ -78,7 +78,7 @@ class ConsSelector(Known):
         self._staying.clear()
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return who is in which row, and what else follows from the order of events."""
         return adoption.to_plain(self.books, self._view.active)
 
@@ -102,7 +102,7 @@ class ConsSelector(Known):
             for index, cores in zip(allocation.node_indices, allocation.cores, strict=True)
         )
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""
         del view
         self._ahead.lasting = None

@@ -163,7 +163,7 @@ class Books:
         self.used_memory = self.used_memory | bit if held else self.used_memory & ~bit
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
+    def save(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
         """Return what follows from the order of events and not from who is there; empty: nothing does.
 
         :param active: all running and suspended jobs.
@@ -171,7 +171,7 @@ class Books:
         """
         if not self.track_memory and not self.forgotten:
             return {}
-        fresh.take_over(active, None)
+        fresh.restore(active, None)
         told: dict[str, Any] = {"forgotten": sorted(self.forgotten)} if self.forgotten else {}
         if fresh.memory != self.memory or fresh._given_up != self._given_up:
             told |= self._memory_told()
@@ -186,7 +186,7 @@ class Books:
             },
         }
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
         """Charge jobs that are there already.
 
         :param memory: counts only if all jobs are as they were when it was handed over.

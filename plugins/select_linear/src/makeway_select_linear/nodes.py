@@ -92,10 +92,10 @@ class LinearNodes:
         self.books.resume(job)
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return what depends on who was suspended and resumed when: memory, and who was forgotten (4.2.6)."""
         fresh = self._empty_books(track_memory=self.books.track_memory)
-        return self.books.hand_over(self.view.active, fresh)
+        return self.books.save(self.view.active, fresh)
 
     def _empty_books(self, *, track_memory: bool) -> Books:
         return Books(
@@ -114,10 +114,10 @@ class LinearNodes:
             memory = tuple(memory_charged(request, listed[index]) for index in allocation.node_indices)
         return attrs.evolve(allocation, memory_mb=memory, shared=request.shares)
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""
         del view
-        self.books.take_over(active, memory)
+        self.books.restore(active, memory)
 
     # ----------------------------------------------------------------------------- asking
     def request(self, job: Job) -> Request:

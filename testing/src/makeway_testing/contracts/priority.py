@@ -89,10 +89,10 @@ class PriorityContract(DecisionContract):
         def rule(
             method: str, answer: Any, jobs: Sequence[Job], prioritizer: Prioritizer, view: ClusterView
         ) -> str | None:
-            hand_over = getattr(prioritizer, "hand_over", None)
-            if hand_over is None:
+            save = getattr(prioritizer, "save", None)
+            if save is None:
                 return None
-            memory = hand_over()
+            memory = save()
             try:
                 again = json.loads(json.dumps(memory, allow_nan=False))
             except (TypeError, ValueError) as error:

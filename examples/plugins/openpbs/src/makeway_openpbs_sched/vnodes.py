@@ -71,12 +71,12 @@ class VnodeSelector:
         """Nothing."""
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return where checkpointed jobs were; all else is read off the view."""
         saved = {job_id: unstructure(held_of(self.cluster, held)) for job_id, held in self._saved.items()}
         return {"saved": saved} if saved else {}
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Remember the same places."""
         saved = memory["saved"] if memory else {}
         self._saved = {

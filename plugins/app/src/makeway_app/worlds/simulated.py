@@ -308,8 +308,8 @@ class SimulatedWorld:
         )
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self, cluster: Cluster) -> dict[str, Any]:
-        """Return what is under way, in values that JSON has, for `take_over`."""
+    def save(self, cluster: Cluster) -> dict[str, Any]:
+        """Return what is under way, in values that JSON has, for `restore`."""
         due = [
             [at, event_to_plain(event, cluster), None if process is None else process.job.id]
             for at, _, event, process, serial in sorted(self._heap, key=lambda entry: entry[:2])
@@ -332,7 +332,7 @@ class SimulatedWorld:
             "epilogs": [list(each) for each in self._epilogs],
         }
 
-    def take_over(
+    def restore(
         self,
         jobs: Iterable[Job],
         leaving: Iterable[Job],

@@ -162,12 +162,12 @@ class Action:
         return RESERVED
 
     # ---------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return in which partitions jobs could never run, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return in which partitions jobs could never run, for `restore`."""
         jobs = self._ledger.jobs
         return {job_id: sorted(places) for job_id, places in self._refusing.items() if job_id in jobs}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another run found out."""
         self._refusing = {job_id: set(places) for job_id, places in memory.items()}
 

@@ -78,8 +78,8 @@ class Kept:
         return victim.started_at == started and self._still_there(victim)
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> list[list[Any]]:
-        """Return what is kept for whom, for `take_over`; victims that have gone are left out."""
+    def save(self) -> list[list[Any]]:
+        """Return what is kept for whom, for `restore`; victims that have gone are left out."""
         return [
             [
                 job_id,
@@ -90,7 +90,7 @@ class Kept:
             for job_id, claim in self.claims.items()
         ]
 
-    def take_over(self, memory: Sequence[Sequence[Any]], jobs: Mapping[str, Job]) -> None:
+    def restore(self, memory: Sequence[Sequence[Any]], jobs: Mapping[str, Job]) -> None:
         """Keep the same for the same jobs; also for those that have ended, until their turn, as ever."""
         for job_id, name, nodes, told in memory:
             victims = tuple((jobs[victim], started) for victim, started in told if victim in jobs)

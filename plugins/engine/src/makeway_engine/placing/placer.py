@@ -294,17 +294,17 @@ class Placer:
         return None if outcome is Outcome.FAILED else outcome
 
     # ------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return which jobs wait for good, and where others could never run, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return which jobs wait for good, and where others could never run, for `restore`."""
         jobs = self.ledger.jobs
         beyond = {job_id: reason for job_id, reason in self.beyond.items() if job_id in jobs}
-        return {"beyond": beyond, "refusing": self.action.hand_over(), "kept": self.kept.hand_over()}
+        return {"beyond": beyond, "refusing": self.action.save(), "kept": self.kept.save()}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another placer found out."""
         self.beyond = dict(memory["beyond"])
-        self.action.take_over(memory["refusing"])
-        self.kept.take_over(memory["kept"], self.ledger.jobs)
+        self.action.restore(memory["refusing"])
+        self.kept.restore(memory["kept"], self.ledger.jobs)
 
 
 __all__ = ["Placer"]

@@ -35,10 +35,10 @@ class Follower(Protocol):
     def run(self) -> None:
         """Make one pass."""
 
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return what is remembered from one pass to the next, in values that JSON has."""
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another one stood."""
 
 
@@ -150,14 +150,14 @@ class Schedulers:
             self.backfill.run()
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what passes remember from one to the next, for `take_over`; easy and backfill say it themselves."""
-        return {**self.attempts.hand_over(), **self.greedy.hand_over(), **self.strict.hand_over()}
+    def save(self) -> dict[str, Any]:
+        """Return what passes remember from one to the next, for `restore`; easy and backfill say it themselves."""
+        return {**self.attempts.save(), **self.greedy.save(), **self.strict.save()}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine's passes stood."""
         for part in (self.attempts, self.greedy, self.strict):
-            part.take_over(memory)
+            part.restore(memory)
 
 
 def _unknown(job: Job) -> str | None:

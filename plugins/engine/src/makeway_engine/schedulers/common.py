@@ -140,11 +140,11 @@ class Attempts:
         return job.state is JobState.RUNNING
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what is remembered from one pass to the next, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return what is remembered from one pass to the next, for `restore`."""
         return {"again": self.again}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self.again = memory["again"]
 

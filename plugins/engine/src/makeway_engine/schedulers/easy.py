@@ -250,20 +250,20 @@ class Easy:
         return outcome is _STARTED
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return the reservation in force, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return the reservation in force, for `restore`."""
         reserved = self.reserved
         if reserved is None or reserved.entry[1].id not in self._ledger.jobs:
             return {}
-        return {"reserved": reserved.hand_over()}
+        return {"reserved": reserved.save()}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Let the reservation of another engine be in force."""
         if "reserved" in memory:
             plain = memory["reserved"]
             entry = entry_of_plain(plain["entry"], self._ledger.jobs)
             self.reserved = Reserved(entry, self._ledger)
-            self.reserved.take_over(plain)
+            self.reserved.restore(plain)
 
 
 def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
@@ -320,7 +320,7 @@ class Reserved:
             and (self.forecast is None or self.forecast.at >= ledger.now)
         )
 
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return it in values that JSON has."""
         found = self.forecast
         return {
@@ -334,7 +334,7 @@ class Reserved:
             "forecast": None if found is None else _forecast_to_plain(found),
         }
 
-    def take_over(self, plain: Mapping[str, Any]) -> None:
+    def restore(self, plain: Mapping[str, Any]) -> None:
         """Be as another one was."""
         self.version, self.freed = plain["version"], plain["freed"]
         self.doubtful = plain.get("doubtful", True)

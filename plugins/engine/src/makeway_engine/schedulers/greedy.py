@@ -283,8 +283,8 @@ class Greedy:
         return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return who has to wait, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return who has to wait, for `restore`."""
         jobs = self._ledger.jobs
         waiting, attempts = self._waiting, self._attempts
         if not self._wants_before or attempts.custom_order or attempts.turns:
@@ -300,7 +300,7 @@ class Greedy:
             ],
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self._settled = memory["settled"]
         self._waiting = [entry_of_plain(plain, self._ledger.jobs) for plain in memory["waiting"]]

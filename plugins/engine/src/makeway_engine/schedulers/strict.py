@@ -306,15 +306,15 @@ class Strict:
         return self._het.try_start(job, partition, allowed) is _STARTED
 
     # --------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return who is passed over, and which reasons are settled, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return who is passed over, and which reasons are settled, for `restore`."""
         jobs = self._ledger.jobs
         return {
             "asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs},
             "settled_reasons": sorted(self._ledger.settled_reasons),
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self._asked = dict(memory["asked"])
         self._ledger.settled_reasons.update(memory.get("settled_reasons", ()))

@@ -129,7 +129,7 @@ class Outlook:
             failed=self._last_failure(job),
             words=engine.policies.vocabulary(),
         )
-        state = engine.hand_over()
+        state = engine.save()
         return known, attrs.evolve(state, at=max(state.at, engine.ledger.now)), engine.config
 
     def _last_failure(self, job: dict[str, Any]) -> str:

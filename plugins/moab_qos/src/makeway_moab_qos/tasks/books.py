@@ -140,13 +140,13 @@ class Books:
             self.memory[index] += sign * amount
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
+    def save(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
         """Return what follows from the order of events and not from who is there; empty: nothing does.
 
         :param active: all running and suspended jobs.
         :param fresh: books without any job; changed.
         """
-        fresh.take_over(active, None)
+        fresh.restore(active, None)
         if (fresh.busy, fresh.parked, fresh.memory) == (self.busy, self.parked, self.memory):
             return {}
         return {
@@ -158,7 +158,7 @@ class Books:
             },
         }
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
         """Charge jobs that are there already.
 
         :param memory: counts only if all jobs are as they were when it was handed over.

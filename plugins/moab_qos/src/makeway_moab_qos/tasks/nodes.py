@@ -77,9 +77,9 @@ class TaskNodes:
         self.books.resume(job)
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return the books, where jobs lie over one another so that their order counts."""
-        return self.books.hand_over(self._view.active, self._new_books())
+        return self.books.save(self._view.active, self._new_books())
 
     def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
         """Add cores and processors where only nodes are known, and the memory that the request stands for."""
@@ -94,10 +94,10 @@ class TaskNodes:
         shared = not (request.whole or self.alone)
         return attrs.evolve(allocation, cpus=cpus, cores=cores, memory_mb=memory, shared=shared)
 
-    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+    def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""
         del view
-        self.books.take_over(active, memory)
+        self.books.restore(active, memory)
 
     def _new_books(self) -> Books:
         return Books(self.cluster, lambda job: kept_when_suspended(job, self.settings))

@@ -182,8 +182,8 @@ class Entry:
             self.sums = [value * factor for value in self.sums]
         self.mark = 0.0 if self.decays else self.mark
 
-    def hand_over(self) -> dict[str, Any]:
-        """Return what was used, for `take_over`."""
+    def save(self) -> dict[str, Any]:
+        """Return what was used, for `restore`."""
         self.settle()
         scale = self.book.scale if self.decays else 1.0
         return {name: value * scale for name, value in self._by_name() if value}
@@ -191,7 +191,7 @@ class Entry:
     def _by_name(self) -> list[tuple[str, float]]:
         return [(name, self.sums[at]) for name, at in sorted(self.book.columns.items())]
 
-    def take_over(self, used: Mapping[str, float]) -> None:
+    def restore(self, used: Mapping[str, float]) -> None:
         """Go on with what was used."""
         self.settle()
         scale = self.book.scale if self.decays else 1.0

@@ -613,17 +613,17 @@ class UsageBook(Sums):
         return self._nodes[key]
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return what everybody has used, in values that JSON has."""
         return {
             "last": self.last,
             "next_at": self.next_at,
             "ticks": self.ticks,
-            "associations": {str(key): entry.hand_over() for key, entry in self.associations.items()},
-            "qos": {name: entry.hand_over() for name, entry in self.qos.items()},
+            "associations": {str(key): entry.save() for key, entry in self.associations.items()},
+            "qos": {name: entry.save() for name, entry in self.qos.items()},
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another book handed over; active jobs are charged already."""
         self.bring_up_owed()
         self._part_columns()
@@ -636,10 +636,10 @@ class UsageBook(Sums):
             self._owe(charge, self.rest(charge) - rest)
         for key, used in memory["associations"].items():
             if int(key) in self.associations:
-                self.associations[int(key)].take_over(used)
+                self.associations[int(key)].restore(used)
         for name, used in memory["qos"].items():
             if name in self.qos:
-                self.qos[name].take_over(used)
+                self.qos[name].restore(used)
 
 
 def _names_limiting(view: ClusterView, limit: str) -> frozenset[str]:

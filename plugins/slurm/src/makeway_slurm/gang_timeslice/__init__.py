@@ -317,12 +317,12 @@ class Timeslicer:
         return all(self._shadow_over(partition, member) is not None for member in waiting)
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return the rows, and whose turn is next."""
         rows = adoption.to_plain(self._partitions.values(), self._members, self._doomed, self._now)
         return {"kind": self._kind.value, **rows}
 
-    def take_over(
+    def restore(
         self,
         active: Sequence[Job],
         leaving: Sequence[Job],

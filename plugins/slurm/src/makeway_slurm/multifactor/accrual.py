@@ -132,15 +132,15 @@ class Accrual:
         node = self._book.association_of(job)
         return found + [("assoc", str(each.index)) for each in (node.chain if node is not None else ())]
 
-    def hand_over(self) -> Mapping[str, Any]:
+    def save(self) -> Mapping[str, Any]:
         """Return who is let age, and since when; and which tasks have records of their own."""
-        return {"since": dict(self._since), "table": self._table.hand_over()}
+        return {"since": dict(self._since), "table": self._table.save()}
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with that; what was handed over before tables were kept holds no more than the seconds."""
         self._since = {job_id: int(at) for job_id, at in memory.get("since", memory).items()}
         if "table" in memory:
-            self._table.take_over(memory["table"])
+            self._table.restore(memory["table"])
 
 
 def _qos_of(job: Job) -> list[str]:

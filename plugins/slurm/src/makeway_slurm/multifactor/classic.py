@@ -144,7 +144,7 @@ class Classic:
         """Return the share of the whole cluster that an association has."""
         return self._shares[node.index]
 
-    def hand_over(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """Return what was worked out last, and of whom it is not known now."""
         return {
             "norm": {str(key): value for key, value in self._norm.items()},
@@ -152,7 +152,7 @@ class Classic:
             "unknown": sorted(self._unknown),
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with that."""
         self._norm = {int(key): value for key, value in memory["norm"].items()}
         self._effective = {int(key): value for key, value in memory["effective"].items()}

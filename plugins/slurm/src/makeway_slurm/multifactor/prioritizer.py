@@ -311,23 +311,23 @@ class Multifactor:
         return self._known.get(job.id)
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> Mapping[str, Any]:
+    def save(self) -> Mapping[str, Any]:
         """Return usage, and when it was last recalculated; ages and factors follow from the jobs."""
         return {
-            "usage": self.book.hand_over(),
+            "usage": self.book.save(),
             "renewed_at": self._renewed_at,
-            "classic": self._classic.hand_over() if self._classic is not None else None,
-            "accrual": self._accrual.hand_over(),
+            "classic": self._classic.save() if self._classic is not None else None,
+            "accrual": self._accrual.save(),
             "frozen": self._freeze() if self._fair is not None else None,
         }
 
-    def take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+    def restore(self, memory: Mapping[str, Any], view: ClusterView) -> None:
         """Go on counting; active jobs are in the book."""
-        self.book.take_over(memory["usage"])
+        self.book.restore(memory["usage"])
         self._renewed_at = memory["renewed_at"]
-        self._accrual.take_over(memory["accrual"])
+        self._accrual.restore(memory["accrual"])
         if self._classic is not None and memory["classic"] is not None:
-            self._classic.take_over(memory["classic"])
+            self._classic.restore(memory["classic"])
         self._usage = memory["frozen"]
         self._factors = None
         if self._guard is not None:

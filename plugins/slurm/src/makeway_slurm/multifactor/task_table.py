@@ -86,7 +86,7 @@ class TaskTable:
             return self._moved.get(array, (first.index, 0))
         return first.index, 0
 
-    def hand_over(self) -> Mapping[str, Any]:
+    def save(self) -> Mapping[str, Any]:
         """Return what is kept, in values that JSON has."""
         return {
             "split": sorted(self._split),
@@ -96,7 +96,7 @@ class TaskTable:
             "last": self._last,
         }
 
-    def take_over(self, memory: Mapping[str, Any]) -> None:
+    def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with that."""
         self._split = set(memory["split"])
         self._left = dict(memory["left"])

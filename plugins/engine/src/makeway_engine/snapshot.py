@@ -11,7 +11,7 @@ from makeway.state import Standing, State, job_now, nodes_to_text
 from makeway_engine.parts import Parts
 
 
-def hand_over(engine: Parts, *, jobs: bool = True) -> State:
+def save(engine: Parts, *, jobs: bool = True) -> State:
     """Return the state of a run.
 
     :param jobs: False: only the instant, the nodes and the memory, for those who keep the jobs themselves.
@@ -47,12 +47,12 @@ def job_of(engine: Parts, job: Job) -> Standing:
 
 def engine_memory(engine: Parts) -> dict[str, Any]:
     """Return what the engine's own parts hand over, in values that JSON has."""
-    found = {name: part.hand_over() for name, part in parts_of(engine).items()}
+    found = {name: part.save() for name, part in parts_of(engine).items()}
     if engine.deeds is not None:
-        found["deeds"] = engine.deeds.hand_over(engine.ledger.cluster)
-    if reported := engine.reports.hand_over():
+        found["deeds"] = engine.deeds.save(engine.ledger.cluster)
+    if reported := engine.reports.save():
         found["reports"] = reported
-    return {**found, "queue": engine.queue.hand_over(), "engine": engine.memory()}
+    return {**found, "queue": engine.queue.save(), "engine": engine.memory()}
 
 
 def plugins_memory(engine: Parts) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def plugins_memory(engine: Parts) -> dict[str, Any]:
         ("priorities", "makeway_priority", engine.transitions.priorities.prioritizer),
     ):
         if part is not None:
-            call = getattr(part, "hand_over", None)
+            call = getattr(part, "save", None)
             memory = call() if call is not None else {}
             found[name] = {"plugin": policies.who(hook), "memory": memory}
     if remembered := policies.save(engine.ledger):
