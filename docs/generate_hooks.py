@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """By need: the four that the product exists for, then the others."""
 MARKS = ("based_on", "of_selector")
-QUICKER = ("alike_by", "by_request", "at_once")
+QUICKER = ("alike_by", "by_request")
 """Marks that change no answer; documented last, as most plugins do without."""
 
 

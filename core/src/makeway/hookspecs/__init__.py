@@ -45,14 +45,12 @@ from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
 from makeway.hookspecs.speed import (
     alike_by,
-    at_once,
     by_request,
 )
 
 __all__ = [
     "CONTRACT_VERSION",
     "alike_by",
-    "at_once",
     "based_on",
     "by_request",
     "hookimpl",

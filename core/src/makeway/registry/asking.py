@@ -40,8 +40,6 @@ class Call:
     """What spares asking: kinds (`makeway.hookspecs.alike_by`); None: nothing does."""
     by_request: Callable[[ClusterView], Any] | None = None
     """Says when it answers by the request (`makeway.hookspecs.by_request`); None: it does not say."""
-    at_once: Callable[[ClusterView], Any] | None = None
-    """Often knows the choice before all candidates are named (`makeway.hookspecs.at_once`); None: nobody does."""
     _pick: Callable[[Mapping[str, Any]], Sequence[Any]] = attrs.field(init=False, repr=False, eq=False)
     """Returns what `positional` names."""
 
@@ -77,7 +75,6 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_basis", PreemptBasis.OTHER),
         marks.get("makeway_kinds"),
         marks.get("makeway_by_request"),
-        marks.get("makeway_at_once"),
     )
 
 

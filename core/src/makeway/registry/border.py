@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from makeway.model import Candidates, Choice, ClusterView, Job, Placement, Plan, PreemptMode, Signal
+from makeway.model import Candidates, Choice, Job, Placement, Plan, PreemptMode, Signal
 from makeway.registry.asking import Asker, shown
 
 
@@ -45,19 +45,6 @@ class Border:
             job = next(job for job in found.jobs if job not in self._all_active)
             self._refuse_stranger(preemptor, job)
         return found
-
-    def known_at_once(self, preemptor: Job, answer: Any, view: ClusterView) -> tuple[Candidates, Choice]:
-        """Return candidates with a choice among them; only those who are chosen need be active."""
-        if type(answer) is not tuple or len(answer) != 2:
-            text = f"is marked with what said {shown(answer)}; allowed: Candidates and a Choice, or None"
-            self._refuse("makeway_search", preemptor, text)
-        candidates = self._named(preemptor, answer[0])
-        choice = self.choice(preemptor, answer[1], candidates)
-        for at in choice.victims:
-            job: object = candidates.jobs[at]
-            if not isinstance(job, Job) or view.job(job.id) is not job or not job.state.active:
-                self._refuse_stranger(preemptor, job)
-        return candidates, choice
 
     def _refuse_stranger(self, preemptor: Job, job: object) -> NoReturn:
         text = f"named {shown(job)}, which is not among the active jobs"

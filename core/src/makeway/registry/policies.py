@@ -46,7 +46,6 @@ from makeway.registry.limits import LimitsAsker
 from makeway.registry.naming import misplaced, names_in, vendor_of
 from makeway.registry.people import People
 from makeway.registry.quicker import (
-    at_once_of,
     by_request_of,
     idle_of,
     in_vain_of,
@@ -376,20 +375,6 @@ class Policies(LimitsAsker):
             if answer is not None:
                 return self._border.choice(job, answer, candidates), own
         return None, False
-
-    def at_once(
-        self, view: ClusterView
-    ) -> Callable[[Job, Callable[..., Attempt]], tuple[Candidates, Choice] | None] | None:
-        """Return what often knows whom a search would choose, before all candidates are named; None: nothing does."""
-        known = at_once_of(self, view)
-        if known is None:
-            return None
-
-        def checked(job: Job, begin: Callable[..., Attempt]) -> tuple[Candidates, Choice] | None:
-            found = known(job, begin)
-            return None if found is None else self._border.known_at_once(job, found, view)
-
-        return checked
 
     def not_allowed(self, preemptor: Job, candidates: Candidates, choice: Choice) -> int | None:
         """Return the position of the first victim that the candidates' condition rules out; None: there is none."""

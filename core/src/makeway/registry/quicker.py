@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from makeway.model import Attempt, ClusterView, Job, QueueOrder, Standing, Turns
+from makeway.model import ClusterView, Job, QueueOrder, Standing, Turns
 from makeway.registry.asking import Asker, shown
 from makeway.registry.limits import HOOK as LIMITS
 from makeway.registry.limits import Has, LimitsAsker
@@ -218,39 +218,7 @@ def _of_nobody(job: Job) -> bool:
     return False
 
 
-def at_once_of(
-    asker: LimitsAsker, view: ClusterView
-) -> Callable[[Job, Callable[..., Attempt]], object] | None:
-    """Return what often knows whom a search would choose, before all candidates are named; None: nothing does.
-
-    Only the plugin knows that names the candidates, and that is asked first for both. Each call of a hook is wanted
-    where they are logged, and whoever protects jobs wants to know of each candidate. What it says about closed nodes
-    counts only where no other has a say.
-    """
-    hook = "makeway_search"
-    plugin, told = asker.who(hook), next((call.at_once for call in asker.calls(hook)), None)
-    names = asker.who("makeway_preempt_candidates")
-    if told is None or names != plugin or asker.implements("makeway_protect") or asker.traced:
-        return None
-    found = asker.asked_beside(plugin, hook, None, told, view)
-    if found is None:
-        return None
-    if not callable(found):
-        text = f"is marked with a function that returned {shown(found)}; allowed: a function, or None"
-        raise asker.fault(hook, None, text)
-
-    alone, concerns_others = _speaks_alone(asker, plugin), _of_others(asker, plugin)
-
-    def known(job: Job, begin: Callable[..., Attempt]) -> object:
-        if not alone or concerns_others(job):
-            return asker.asked_beside(plugin, hook, job, found, job, lambda closed=None: begin())
-        return asker.asked_beside(plugin, hook, job, found, job, begin)
-
-    return known
-
-
 __all__ = [
-    "at_once_of",
     "by_request_of",
     "idle_of",
     "in_vain_of",

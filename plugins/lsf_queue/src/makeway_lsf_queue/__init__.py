@@ -47,7 +47,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import at_once, hookimpl
+from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -84,7 +84,6 @@ from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.fairshare import Fairness
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
-from makeway_lsf_queue.search import at_once as known_at_once
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.translate import TRANSLATOR
@@ -196,7 +195,6 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[Preempt
 
 
 @hookimpl
-@at_once(known_at_once)
 def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked:
     """Walk, then give back; no other search has a say."""
     return search(attempt, candidates, view) or Blocked()

@@ -11,7 +11,7 @@ from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Sums
 from makeway_lsf_queue.survey import survey_of
-from makeway_lsf_queue.victims import Stopped, modes_of
+from makeway_lsf_queue.victims import modes_of
 
 
 def blocked(job: Job, view: ClusterView) -> Blocked | None:
@@ -47,42 +47,7 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     request = requested.compiled(now, job)
     if request is None:
         return kept | judging.closed(site, now, job)
-    closed = kept | request.closed(now, job)
-    if not view.made_way:
-        survey.closed_to = job, request, closed
-    return closed
-
-
-ALL: NodeBits = -1
-"""All hosts, whichever there are."""
-
-
-def closed_once_stopped(site: Site, job: Job, view: ClusterView, stopped: Stopped) -> NodeBits | None:
-    """Return the hosts that are closed to a job once suspended jobs have let it have their slots; None: not known.
-
-    Where each of these counts in the limits as it did before, they are those that are closed as things stand, and
-    limits let in whom they let in before. Only limits on jobs let in more: in place of whoever makes way. What
-    `full_hosts` was just asked of the job is still right.
-
-    :returns: `ALL`: a limit keeps it out.
-    """
-    if site.settings.resources or site.has_windows or view.heterogeneous or not limits_of(site):
-        return None
-    now = counted(site, view)
-    request = requested.compiled(now, job)
-    if request is None or request.elsewhere:
-        return None
-    if stopped.counts_alike is None:
-        stopped.counts_alike = now.brought().changed_by(stopped.jobs) == {}
-    if not stopped.counts_alike:
-        return None
-    if request.first_but_jobs() is not None:
-        return ALL
-    survey = survey_of(site, view)
-    known = survey.closed_to
-    if known is not None and known[0] is job and known[1] is request:
-        return known[2]
-    return gaps.kept_hosts(job, site, survey, view) | site.unselected(job) | request.closed(now, job)
+    return kept | request.closed(now, job)
 
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:

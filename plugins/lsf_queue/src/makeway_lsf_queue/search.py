@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, JobState, Placement, PreemptMode
-from makeway_lsf_queue import admission, jobs, resources
+from makeway_lsf_queue import jobs, resources
 from makeway_lsf_queue.asking import KEY
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.survey import survey_of
-from makeway_lsf_queue.victims import suspended_candidates
 
 _SUSPENDED = JobState.SUSPENDED
 _MOST_SETS = 2_000
@@ -62,8 +61,6 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     free = list(range(_stopped_first(candidates.jobs)))
     costly = list(range(len(free), len(candidates.jobs)))
     taken: list[int] | None = []
-    if survey.not_at_once is attempt.job:
-        prober.helps_nothing(free)
     if prober.place(free) is None:
         taken = _walk(prober, free, costly)
     if taken is None:
@@ -96,42 +93,6 @@ def _stopped_first(listed: Sequence[Job]) -> int:
         if job.state is not _SUSPENDED or not jobs.is_suspended(job):
             return at
     return len(listed)
-
-
-def at_once(
-    view: ClusterView,
-) -> Callable[[Job, Callable[..., Attempt]], tuple[Candidates, Choice] | None] | None:
-    """Return what knows whether the slots of suspended jobs are enough for a job, without a look at those who run.
-
-    `search` looks at these first and takes nobody else then, whoever runs. None: it may want to be asked again later.
-    """
-    site = site_of(view)
-    if not site.only_counts_protect or site.paces or site.anybody_reserves:
-        return None
-
-    frees_memory = resources.memory_is_preemptable(site)
-
-    def known(job: Job, begin: Callable[..., Attempt]) -> tuple[Candidates, Choice] | None:
-        survey = survey_of(site, view)
-        stopped = suspended_candidates(site, job, view) if survey.stopped else None
-        if stopped is None:
-            return None
-        if frees_memory:
-            named = Candidates(jobs=stopped.jobs, modes=stopped.modes)
-            placement = _Prober(begin(), named, site, view).place(range(len(stopped.jobs)))
-        else:
-            closed = admission.closed_once_stopped(site, job, view, stopped)
-            placement = None if closed == admission.ALL else _without(begin(closed), stopped.pairs)
-        if placement is None:
-            survey.not_at_once = job
-            return None
-        places, pairs = stopped.places, stopped.pairs
-        there = [id(other) for other in survey.suspended_on(placement.allocation.nodes)]
-        used = [pairs[at] for at in sorted([places[each] for each in there if each in places])]
-        named = Candidates(jobs=tuple([pair[0] for pair in used]), modes=tuple([pair[1] for pair in used]))
-        return named, Choice(placement=placement, victims=tuple(range(len(used))))
-
-    return known
 
 
 def _without(attempt: Attempt, pairs: Sequence[tuple[Job, PreemptMode]]) -> Placement | None:
@@ -199,10 +160,6 @@ class _Prober:
         more.
         """
         return not (self._frees_memory or self._reserves)
-
-    def helps_nothing(self, taken: Sequence[int]) -> None:
-        """Take note that the job finds no place once these have made way."""
-        self._places[tuple(taken)] = None
 
     def is_kept_out(self) -> bool:
         """Whether limits keep the job out even if all candidates make way; `place` asks them too, and takes longer."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -163,12 +162,6 @@ class Survey:
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room then."""
         self.futile_at = -1.0
-        self.stopped_for: dict[object, Any] = {}
-        """By all that these depend on: the `victims.Stopped` of jobs, for as long as the same ones are suspended."""
-        self.closed_to: tuple[Job, object, NodeBits] | None = None
-        """Who was asked about last, the request, and the hosts that are closed to it; filled by `admission`."""
-        self.not_at_once: Job | None = None
-        """Who was found to have no room on their slots alone; filled by `search`."""
         self.grounds: dict[str, Ground] = {}
         """Queue -> what its jobs could get; filled by `watching`."""
         self.listed: dict[NodeBits, list[int]] = {}
@@ -243,14 +236,12 @@ class Survey:
             self._suspended_on.clear()
         if self._ranks:
             self._ranks.clear()
-        self.not_at_once = self.closed_to = None
         changed, stops, freed = self._look_at(news)
         if self.held:
             self.held.difference_update(news)
         if stops:
             self.stopped_first = self._first_hosts()
             self.not_offered.clear()
-            self.stopped_for.clear()
         if self.stuck:
             for job_id in news:
                 self.stuck.pop(job_id, None)

@@ -79,80 +79,6 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     )
 
 
-@attrs.define(eq=False, slots=False)  # with slots, cached properties slow each look at a field
-class Stopped:
-    """The suspended candidates of those who may preempt the same others, for as long as the same jobs are suspended."""
-
-    jobs: tuple[Job, ...]
-    modes: tuple[PreemptMode, ...]
-    pairs: tuple[tuple[Job, PreemptMode], ...]
-    """Both, as a search takes them out."""
-    counted: tuple[Job, ...]
-    """Those that were preempted often enough to be protected, if they can go on at once."""
-    left_out: frozenset[str]
-    """Those of them that could."""
-    version: int
-    """Of the cluster, by which that was looked at."""
-    lasts: bool
-    """Whether it does not depend on more than that."""
-    counts_alike: bool | None = None
-    """Whether each of them counts in limits as it will once it has made way; None: `admission` has not looked yet."""
-
-    @functools.cached_property
-    def places(self) -> Mapping[int, int]:
-        """Identity of a candidate -> its place among them."""
-        return {id(job): at for at, job in enumerate(self.jobs)}
-
-    def holds(self, survey: Survey) -> bool:
-        """Whether the candidates are the same by now; the same jobs are suspended."""
-        if self.version == survey.version:
-            return True
-        if not self.lasts:
-            return False
-        self.version, left_out, used = survey.version, self.left_out, survey.used
-        return all(could_resume(job, used) is (job.id in left_out) for job in self.counted)
-
-
-def suspended_candidates(site: Site, preemptor: Job, view: ClusterView) -> Stopped | None:
-    """Return those of the candidates whom the system has suspended; None: there are none.
-
-    It is to be known that nobody collects slots, that no host is paced, and that no protection lasts for a time.
-    """
-    survey = survey_of(site, view)
-    key = _asks(preemptor)
-    known = survey.stopped_for.get(key)
-    if known is None or not known.holds(survey):
-        known = survey.stopped_for[key] = _all_stopped(survey, preemptor, view)
-    return known if known.jobs else None
-
-
-def _all_stopped(survey: Survey, preemptor: Job, view: ClusterView) -> Stopped:
-    site = survey.site
-    stopped: list[Job] = []
-    doubtful: list[Job] = []
-    left_out: dict[str, str] = {}
-    if _held_back(site, preemptor, view.now) is None:
-        guard = Guard(site, preemptor, view, view.now)
-        stopped = _stopped(survey, preemptor, guard, left_out, view, doubtful)
-    plain = survey.seen.plain
-    named, modes = tuple(stopped), _modes(survey, stopped)
-    pairs = tuple(zip(named, modes, strict=True))
-    for known in survey.stopped_for.values():
-        if known.pairs == pairs:  # the very tuple: selectors know it again
-            pairs = known.pairs
-            break
-    lasts = not gaps.slots_kept(site, survey, view, preemptor.partition.name).covered
-    return Stopped(
-        named,
-        modes,
-        pairs,
-        tuple(doubtful),
-        frozenset(left_out),
-        survey.version,
-        lasts and all(job.id in plain for job in doubtful),
-    )
-
-
 def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
     """Return the answer for a job that may not preempt anybody now (4.4, 4.6, 4.7)."""
     delay = site.level_of(preemptor).delay
@@ -242,12 +168,8 @@ def _stopped(
     guard: Guard,
     protected: dict[str, str],
     view: ClusterView,
-    doubtful: list[Job] | None = None,
 ) -> list[Job]:
-    """Return the suspended jobs whose slots the preemptor may use (5.3, 12 no. 3).
-
-    :param doubtful: gets those of whom more counts than that they are suspended.
-    """
+    """Return the suspended jobs whose slots the preemptor may use (5.3, 12 no. 3)."""
     site, mine = survey.site, preemptor.partition.name
     targets = site.targets[mine]
     kept_from = gaps.kept_from(site, survey, view, mine)
@@ -267,8 +189,6 @@ def _stopped(
                 protected[job.id] = why
             else:
                 found.append(job)
-            if doubtful is not None and (why or job.id not in plain):
-                doubtful.append(job)
         else:
             found.append(job)
     return found

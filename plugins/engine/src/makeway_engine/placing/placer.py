@@ -68,8 +68,7 @@ class Placer:
         """What is kept for those that have had others make way."""
         self.order = Order(ledger, policies, rulings)
         self.prober = Prober(ledger, selector, policies, rulings, self.order, self.kept, recorder)
-        watched = recorder.traced is not None or recorder.listens
-        self.search = Search(ledger, selector, policies, rulings, self.order, self.prober, watched=watched)
+        self.search = Search(ledger, selector, policies, rulings, self.order, self.prober)
         self.telling = Telling(
             ledger, policies, self.order, self.prober, self.search, self.making_way, recorder
         )
@@ -222,12 +221,6 @@ class Placer:
     # ----------------------------------------------------------------------- preempting
     def _preempt(self, question: Question, blocked: Blocked) -> Outcome:
         job = question.job
-        if (known := self.search.at_once(job, question.allowed)) is not None:
-            candidates, choice = known
-            self.ledger.searches += 1
-            return self.action.take(
-                job, choice, candidates, self.search.room(job, choice, candidates), blocked
-            )
         candidates = self.order.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)

@@ -28,13 +28,7 @@ class Search:
         rulings: Rulings,
         order: Order,
         prober: Prober,
-        *,
-        watched: bool,
     ) -> None:
-        """Be there for one run.
-
-        :param watched: whether somebody wants to know what each attempt came to.
-        """
         self._ledger = ledger
         self._selector = selector
         self._policies = policies
@@ -42,7 +36,6 @@ class Search:
         self._order = order
         self._prober = prober
         self._closes = policies.closes
-        self._knows_at_once = None if watched else policies.at_once(ledger)
 
     def choose(
         self, job: Job, allowed: NodeBits, candidates: Candidates
@@ -65,24 +58,6 @@ class Search:
                 return attrs.evolve(choice, victims=tuple(positions[at] for at in choice.victims)), unjudged
             positions = [at for at in positions if at != positions[wrong]]
             left = candidates.only(positions)
-
-    def at_once(self, job: Job, allowed: NodeBits) -> tuple[Candidates, Choice] | None:
-        """Return what naming candidates and choosing among them comes to, if the policy knows that beforehand.
-
-        It is not asked where that depends on who else is a candidate: on whom it is that vetoes protect, or on the
-        nodes that running candidates hold for themselves, which come back with them (`Prober.nodes_with`).
-        """
-        knows, ledger = self._knows_at_once, self._ledger
-        if knows is None or ledger.exclusive or self._rulings.any_protected or self._prober.keeps_apart(job):
-            return None
-        nodes = self._prober.nodes_for(job, allowed)
-
-        def begin(closed: NodeBits | None = None) -> Attempt:
-            if closed is None:
-                return self._attempt(job, nodes, own=False)
-            return self._selector.attempt(job, nodes & ~closed, ledger)
-
-        return knows(job, begin)
 
     def _attempt(self, job: Job, nodes: NodeBits, *, own: bool) -> Attempt:
         """Begin an attempt for a search.
