@@ -14,5 +14,6 @@ search    which candidates are tried
 runs      replays of candidates, by the machinery of sweeps
 answer    the short list, and which one is recommended
 tell      the answer in the terminal, and as data
+page      the same for a browser
 ========  ===================================================================
 """

@@ -41,6 +41,7 @@ from makeway_tune.facts import Costs, Facts, facts_of
 from makeway_tune.files import Chosen, site_of
 from makeway_tune.goals import Goals, goals_of
 from makeway_tune.log import KINDS, Array, Group, Log, busiest, log_of
+from makeway_tune.page import page
 from makeway_tune.runs import Runner, no_warm_start
 from makeway_tune.search import Score, front, search
 from makeway_tune.sure import Drawn, disturbed, draws
@@ -105,6 +106,7 @@ _DISTURBED = 2
 @click.option("--workers", type=click.IntRange(1, 4096), help="Processes at once; else one per core.")
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler listens there.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all figures.")
+@click.option("--report", "report_file", metavar="FILE", help="Write a page for a browser.")
 @registry.one_look()
 def tune(
     asked: Asked,
@@ -121,6 +123,7 @@ def tune(
     workers: int | None,
     dask: str | None,
     json_file: str | None,
+    report_file: str | None,
 ) -> None:
     """Search the settings of the site's own scheduler for better ones, and say what they do to whom, and how sure.
 
@@ -130,7 +133,10 @@ def tune(
     """
     began = time.monotonic()
     if asked.workload is not None:
-        check_names([("--json", json_file)], [asked.config, asked.workload, *asked.accounting])
+        check_names(
+            [("--json", json_file), ("--report", report_file)],
+            [asked.config, asked.workload, *asked.accounting],
+        )
     loaded = asked.load()
     note("warning", loaded.warnings)
     base = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
@@ -162,6 +168,10 @@ def tune(
     head = tell.heading(len(log.jobs), log.days, len(tried), int(work.week.sum()), len(chosen))
     show([head, *shown, *tell.tables(found)])
     note("note", work.cut)
+    if report_file is not None:
+        title = f"{asked.config.name}: {', '.join(str(each) for each in goals.minimise)}"
+        with Output(report_file) as target:
+            target.write(page(found, title, head.plain))
     if json_file is not None:
         about = {
             "jobs": len(log.jobs),

@@ -95,10 +95,21 @@ def shown(measure: Measure, told: Told) -> str:
 
 def moved(measure: Measure, told: Told) -> str:
     """Return a change with its interval, and whether it is within the noise."""
+    value, between = moved_in_parts(measure, told)
+    if not between:
+        return value
+    noise = ", noise"
+    return f"{value} ({between.removesuffix(noise)}){noise if between.endswith(noise) else ''}"
+
+
+def moved_in_parts(measure: Measure, told: Told) -> tuple[str, str]:
+    """Return a change, and its interval with whether it is within the noise."""
     if math.isnan(told.value):
-        return "-"
+        return "-", ""
+    if told.low == told.value == told.high == 0:
+        return "none", ""
     low, value, high = (_signed(measure, each) for each in (told.low, told.value, told.high))
-    return f"{value} ({low} to {high}){'' if told.differs else ', noise'}"
+    return value, f"{low} to {high}{'' if told.differs else ', noise'}"
 
 
 def _signed(measure: Measure, value: float) -> str:
@@ -108,7 +119,7 @@ def _signed(measure: Measure, value: float) -> str:
 def _groups(found: Answer, groups: Sequence[Group]) -> Iterator[tuple[tuple[str, str], list[str]]]:
     for group in groups:
         named = group.name
-        for words, measure in _measures(group):
+        for words, measure in measures_of_group(group):
             told = [each.figures[measure] for each in found.candidates]
             if measure.what == WAIT or any(each.value for each in told):
                 yield (
@@ -118,7 +129,8 @@ def _groups(found: Answer, groups: Sequence[Group]) -> Iterator[tuple[tuple[str,
                 named = ""
 
 
-def _measures(group: Group) -> Iterator[tuple[str, Measure]]:
+def measures_of_group(group: Group) -> Iterator[tuple[str, Measure]]:
+    """Yield what is told of a group, with what it is called."""
     for stat in STATS:
         yield f"{stat} wait", Measure(what=WAIT, whose=group, stat=stat)
     for what in RATES:
@@ -185,4 +197,15 @@ def heading(jobs: int, days: float, tried: int, week: int, whole: int) -> Text:
     )
 
 
-__all__ = ["as_dict", "changed", "heading", "moved", "recommended", "shown", "tables", "verdict"]
+__all__ = [
+    "as_dict",
+    "changed",
+    "heading",
+    "measures_of_group",
+    "moved",
+    "moved_in_parts",
+    "recommended",
+    "shown",
+    "tables",
+    "verdict",
+]
