@@ -24,6 +24,7 @@ from makeway_app.cli.loose import load_files, plugin_option
 from makeway_app.cli.terminal import note
 from makeway_local_world import default
 from makeway_local_world.commands import terminal
+from makeway_local_world.commands.down import down
 from makeway_local_world.daemon.restoring import REASON
 from makeway_local_world.places import Places, make_private
 from makeway_local_world.units import unit
@@ -281,4 +282,4 @@ def daemon(
         raise click.exceptions.Exit(1) from None
 
 
-__all__ = ["configuration", "daemon", "up"]
+__all__ = ["configuration", "daemon", "down", "up"]
