@@ -68,6 +68,7 @@ class Place:
         words = json.dumps({"command": command, "directory": str(self.images), **given})
         plain = {"user": NOBODY, "group": NOBODY, "extra_groups": [NOBODY, 100]} if self.plain else {}
         with open(self.directory / "said", "a") as said:
+            os.fchown(said.fileno(), *([NOBODY] * 2 if self.plain else [-1, -1]))
             started: subprocess.Popen[str] = subprocess.Popen(
                 [self.python, "-I", "-c", RUN, str(self.directory / "lib"), words],
                 stdin=subprocess.DEVNULL,
@@ -88,6 +89,11 @@ class Place:
             assert time.monotonic() < end, f"{what} did not happen; said: {self.said()}"
             time.sleep(0.02)
 
+    def finish(self, *command: str, **given: Any) -> int:
+        """Run a program and let it come to its end; return its exit status."""
+        (self.directory / "finish").touch()
+        return self.start(*command, **given).wait(LIMIT)
+
     def printed(self) -> list[str]:
         """Return the lines that the program has printed."""
         path = self.images / "stdout"
@@ -101,6 +107,24 @@ class Place:
         """Send SIGTERM; return the exit status."""
         started.send_signal(signal.SIGTERM)
         return started.wait(LIMIT)
+
+    def save(self) -> tuple[int, str]:
+        """Have the program saved; return exit status and message."""
+        text = (
+            "import pathlib, sys; sys.path.insert(0, sys.argv[1]);"
+            " from makeway_checkpointable.door import ask; sys.exit(ask(pathlib.Path(sys.argv[2])))"
+        )
+        words = [self.python, "-I", "-c", text, str(self.directory / "lib"), str(self.images)]
+        plain = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.plain else {}
+        done = subprocess.run(
+            words,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            **plain,  # type: ignore[call-overload]
+        )
+        return done.returncode, done.stderr
 
     def image(self) -> Path:
         """Return the only image."""

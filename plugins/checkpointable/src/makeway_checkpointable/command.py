@@ -36,14 +36,20 @@ class _Length(click.ParamType[float]):
     is_flag=True,
     help="Let the program ignore SIGTERM, where Slurm sends it to every process of a job.",
 )
+@click.option("--here", is_flag=True, help="Let it print where this command prints, if that is a file.")
+@click.option(
+    "--save", is_flag=True, help="Have the program that runs with this DIR saved, to be ended then."
+)
 @click.option("--criu", metavar="PATH", help="Use this criu, not the one of MAKEWAY_CRIU or of the PATH.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def checkpointable(
     ctx: click.Context,
     directory: Path,
     every: float | None,
     shield: bool,
+    here: bool,
+    save: bool,
     criu: str | None,
     command: tuple[str, ...],
 ) -> None:
@@ -51,9 +57,17 @@ def checkpointable(
 
     SIGTERM saves it and has Slurm requeue the job. Started again with the same DIR, it goes on where it was.
     """
+    if save:
+        from makeway_checkpointable.door import ask
+
+        if command:
+            raise click.UsageError("--save takes no COMMAND: it asks the one that runs")
+        ctx.exit(ask(directory))
+    if not command:
+        raise click.UsageError("name a COMMAND behind --")
     from makeway_checkpointable.wrapper import run
 
-    ctx.exit(run(command, directory, every=every, shield=shield, given_criu=criu))
+    ctx.exit(run(command, directory, every=every, shield=shield, given_criu=criu, here=here))
 
 
 __all__ = ["checkpointable"]

@@ -11,12 +11,17 @@ _LIMIT = 60.0
 _STATE = re.compile(r"\bJobState=(\S+)")
 
 
+def job_id(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the job of Slurm's in which this runs; None: it does not. The local world sets Slurm's variables, too."""
+    return None if "MAKEWAY_JOB" in environ else environ.get("SLURM_JOB_ID")
+
+
 def requeue(environ: Mapping[str, str] = os.environ) -> str:
     """Ask for the job to be requeued; return what came of it, in words.
 
     A job that was cancelled, or is requeued already, is left alone: Slurm would bring it back.
     """
-    job = environ.get("SLURM_JOB_ID")
+    job = job_id(environ)
     if job is None:
         return "start it again to go on"
     shown = _scontrol("show", "job", "-o", job)
@@ -55,4 +60,4 @@ def _words(done: subprocess.CompletedProcess[str] | str) -> str:
     return lines[-1].strip() if lines else f"scontrol ended with status {done.returncode}"
 
 
-__all__ = ["requeue"]
+__all__ = ["job_id", "requeue"]

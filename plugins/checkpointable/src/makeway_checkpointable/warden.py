@@ -3,7 +3,8 @@
 It holds what criu needs, in a user namespace in which nothing is mapped but its own user: no right that the user has
 not, over no process that is not the user's. The program has none of it.
 
-It is told ``save``, ``leave`` or ``signal N`` in lines, and answers in lines of JSON; `Told` lists them. It ends, and
+It is told ``save``, ``leave``, ``go on``, ``look`` or ``signal N`` in lines, and answers in lines of JSON. A program
+that was saved to leave stands still from then on. It ends, and
 with it all that is in the namespace, when the other end is gone.
 """
 
@@ -16,6 +17,7 @@ import os
 import selectors
 import signal
 import socket
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,13 +37,15 @@ class Order:
     """What is to run, and where it is kept.
 
     :param shield: whether the program is to ignore SIGTERM.
+    :param here: whether it reads and prints where this process does, as far as these are files.
     """
 
-    def __init__(self, command: Sequence[str], place: Place, criu: Criu, *, shield: bool) -> None:
+    def __init__(self, command: Sequence[str], place: Place, criu: Criu, *, shield: bool, here: bool) -> None:
         self.command = list(command)
         self.place = place
         self.criu = criu
         self.shield = shield
+        self.here = here
 
 
 def fork(order: Order) -> tuple[int, socket.socket]:
@@ -143,6 +147,8 @@ class Warden:
                     self._save(leave=False)
                 case ["leave"]:
                     self._save(leave=True)
+                case ["go", "on"]:
+                    os.kill(-1, signal.SIGCONT)
                 case ["look"]:
                     self.say(kind="seen", why=obstacles.of_processes(_others()))
                 case ["signal", number]:
@@ -203,8 +209,9 @@ class Warden:
                     ("stderr", os.O_WRONLY | os.O_APPEND),
                 )
             ):
-                what = str(directory / name)
-                handle = os.open(what, flags | made, 0o600)
+                mine = _path_of(number) if self._order.here else None
+                what = mine or str(directory / name)
+                handle = os.open(what, flags if mine else flags | made, 0o600)
                 os.dup2(handle, number, inheritable=True)
             what = self._order.command[0]
             for number in _DEFAULT:
@@ -330,6 +337,20 @@ class Warden:
 def _others() -> list[int]:
     """Return the processes of this namespace but the first."""
     return [int(each) for each in os.listdir("/proc") if each.isdigit() and each != "1"]
+
+
+def _path_of(descriptor: int) -> str | None:
+    """Return the path of a plain file that is open, to be opened anew under the mounts of this namespace.
+
+    None: it is no plain file, or is not found by its name. /dev/null is none: it may be another one where the program
+    goes on.
+    """
+    try:
+        path, found = os.readlink(f"/proc/self/fd/{descriptor}"), os.fstat(descriptor)
+        same = os.path.samestat(os.stat(path), found)
+    except OSError:
+        return None
+    return path if same and stat.S_ISREG(found.st_mode) else None
 
 
 def _say(channel: socket.socket, **words: Any) -> None:

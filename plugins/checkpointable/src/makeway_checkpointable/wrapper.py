@@ -16,6 +16,7 @@ from typing import Any
 
 from makeway_checkpointable import criu, obstacles, slurm, warden
 from makeway_checkpointable.criu import CriuError
+from makeway_checkpointable.door import Door
 from makeway_checkpointable.images import ImageError, Place
 
 REFUSED = 2
@@ -34,6 +35,8 @@ _FIRST_LOOK = 5.0
 """Seconds after its start when a program is looked at: what cannot be saved is said before it matters."""
 _ALMOST_AT_ONCE = 2.0
 """Seconds within which a signal to all processes of a job reaches this one after the program."""
+_LEFT_ALONE = 120.0
+"""Seconds after which a program that was saved by word of another goes on, if nobody ended it."""
 _NAMESPACES = (
     "user namespaces are needed, and this machine has none for plain users; ask for"
     " user.max_user_namespaces > 0, kernel.unprivileged_userns_clone = 1,"
@@ -48,10 +51,12 @@ def run(
     every: float | None = None,
     shield: bool = False,
     given_criu: str | None = None,
+    here: bool = False,
 ) -> int:
     """Run a program, or go on with it; return its exit status.
 
     :param every: seconds of running between two saves; None: it is saved when it has to leave.
+    :param here: whether the program prints where this process does; what is said goes to ``DIR/log`` then.
     """
     why = obstacles.of_command(command)
     if why is not None:
@@ -59,6 +64,7 @@ def run(
     try:
         found = criu.find(given_criu)
         place = Place(directory)
+        door = Door(place.directory)
     except (CriuError, ImageError) as error:
         return _refuse(str(error))
     ended = _ended(place)
@@ -67,10 +73,10 @@ def run(
         return ended
     signals = _Signals()
     try:
-        pid, channel = warden.fork(warden.Order(command, place, found, shield=shield))
+        pid, channel = warden.fork(warden.Order(command, place, found, shield=shield, here=here))
     except OSError as error:
         return _refuse(f"{_NAMESPACES} ({error.strerror})")
-    return _Wrapper(place, pid, channel, signals, every=every, shield=shield).serve()
+    return _Wrapper(place, pid, channel, signals, door, every=every, quiet=here).serve()
 
 
 def say(text: str) -> None:
@@ -106,15 +112,26 @@ class _Signals:
 
 class _Wrapper:
     def __init__(
-        self, place: Place, pid: int, channel: Any, signals: _Signals, *, every: float | None, shield: bool
+        self,
+        place: Place,
+        pid: int,
+        channel: Any,
+        signals: _Signals,
+        door: Door,
+        *,
+        every: float | None,
+        quiet: bool,
     ) -> None:
         self._place = place
         self._pid = pid
         self._channel = channel
         self._signals = signals
         self._every = every
-        self._shield = shield
+        self._door = door
+        self._quiet = quiet
         self._told_to_leave = False
+        self._stands_until: float | None = None
+        """When a program that was saved by word of another goes on, should it not be ended."""
         self._asked = False
         self._next_save: float | None = None
         self._next_look: float | None = None
@@ -125,17 +142,20 @@ class _Wrapper:
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             selector.register(self._signals.wake, selectors.EVENT_READ)
+            selector.register(self._door, selectors.EVENT_READ)
             while self._status is None:
                 for key, _ in selector.select(self._wait()):
                     if key.fileobj is self._channel:
                         self._hear()
+                    elif key.fileobj is self._door:
+                        self._open()
                     else:
                         self._obey()
                 self._when_due()
         return self._status
 
     def _wait(self) -> float | None:
-        due = [each for each in (self._next_save, self._next_look) if each is not None]
+        due = [each for each in (self._next_save, self._next_look, self._stands_until) if each is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _when_due(self) -> None:
@@ -146,12 +166,25 @@ class _Wrapper:
         if self._next_save is not None and now >= self._next_save:
             self._next_save = None
             self._tell("save")
+        if self._stands_until is not None and now >= self._stands_until:
+            self._stands_until, self._asked = None, False
+            self._tell("go on")
+            self._chat("it was saved, but nothing ended it: it goes on")
+            self._plan_save()
+
+    def _open(self) -> None:
+        """Let another process have the program saved; it stands still from then on."""
+        if self._door.take() and not self._asked:
+            self._asked, self._next_save = True, None
+            self._tell("leave")
 
     def _obey(self) -> None:
         for number in self._signals.take():
             if number == signal.SIGTERM:
                 self._told_to_leave = True
-                if not self._asked:  # never two at once
+                if self._stands_until is not None:
+                    self._status = LEFT
+                elif not self._asked:  # never two at once
                     self._asked, self._next_save = True, None
                     self._tell("leave")
             elif number in _PASSED_ON:
@@ -173,6 +206,14 @@ class _Wrapper:
             told = json.loads(line)
             getattr(self, "_on_" + told.pop("kind").replace(" ", "_"))(**told)
 
+    def _chat(self, text: str) -> None:
+        """Say what goes as it should."""
+        if self._quiet:
+            with contextlib.suppress(OSError), open(self._place.directory / "log", "a") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        else:
+            say(text)
+
     def _runs(self) -> None:
         self._next_look = time.monotonic() + _FIRST_LOOK
         self._plan_save()
@@ -183,30 +224,35 @@ class _Wrapper:
 
     # -------------------------------------------------------------------------------- what the warden says
     def _on_began(self, pid: int) -> None:
-        say(f"it begins, as process {pid} of its own; its output is in {self._place.directory}")
+        self._chat(f"it begins, as process {pid} of its own; its output is in {self._place.directory}")
         self._runs()
 
     def _on_went_on(self, took: float, worked: float, saved: float, host: str) -> None:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(saved))
-        say(f"it goes on after {_clock(worked)} of work, as saved on {host} at {at} ({took:.2f} s)")
+        self._chat(f"it goes on after {_clock(worked)} of work, as saved on {host} at {at} ({took:.2f} s)")
         self._runs()
 
     def _on_lost(self, why: str, aside: str, image: str) -> None:
         say(f"{image} cannot be used: {why}; it is kept as {aside}, and the program begins anew")
 
     def _on_saved(self, took: float, worked: float, bytes: int) -> None:
-        say(f"saved after {_clock(worked)} of work: {_size(bytes)} in {took:.2f} s")
+        self._chat(f"saved after {_clock(worked)} of work: {_size(bytes)} in {took:.2f} s")
         self._plan_save()
 
     def _on_left(self, took: float, worked: float, bytes: int) -> None:
         # The warden stays until this process ends, for no child of it can be born in a namespace without one.
         text = f"saved after {_clock(worked)} of work, to leave: {_size(bytes)} in {took:.2f} s"
         self._next_save = self._next_look = None
-        say(f"{text}; {slurm.requeue()}")
+        if self._door.answer(None) and not self._told_to_leave:
+            self._stands_until = time.monotonic() + _LEFT_ALONE
+            self._chat(text)
+            return
+        self._chat(f"{text}; {slurm.requeue()}")
         self._status = LEFT
 
     def _on_not_saved(self, why: str) -> None:
         say(f"it cannot be saved: {why}; it runs on")
+        self._door.answer(why)
         self._asked = False
         self._plan_save()
 
@@ -226,6 +272,10 @@ class _Wrapper:
         self._status = 1
 
     def _on_ended(self, status: int) -> None:
+        if self._stands_until is not None:  # ended while it stood still: what was saved is what counts
+            self._status = LEFT
+            return
+        self._door.answer("it has ended")
         by_term = status in (-signal.SIGTERM, 128 + signal.SIGTERM)
         if by_term and not self._told_to_leave:
             select.select([self._signals.wake], [], [], _ALMOST_AT_ONCE)
@@ -250,7 +300,7 @@ def _ended(place: Place) -> int | None:
         job, status = path.read_text().split()
     except (OSError, ValueError):
         return None
-    if job == os.environ.get("SLURM_JOB_ID") and status.isdecimal():
+    if job == slurm.job_id() and status.isdecimal():
         return int(status)
     with contextlib.suppress(OSError):
         path.unlink()
@@ -258,7 +308,7 @@ def _ended(place: Place) -> int | None:
 
 
 def _note_end(place: Place, status: int) -> None:
-    job = os.environ.get("SLURM_JOB_ID")
+    job = slurm.job_id()
     if job:
         (place.directory / "ended").write_text(f"{job} {status}\n")
 
