@@ -198,7 +198,7 @@ class Verbs:
             if job.held:
                 return "it is held; release it first"
         if order.verb == "checkpoint" and not job.spec.attributes.get(SAVES):
-            return "it has no checkpoint command; hand one in with `submit --checkpoint-command`"
+            return "it has no checkpoint command; submit it with --checkpointable or --checkpoint-command"
         return ""
 
     def _is_ending(self, order: Order, job: Job) -> bool:

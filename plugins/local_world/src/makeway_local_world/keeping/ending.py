@@ -61,6 +61,8 @@ class Ending:
         """Who asked for that: daemon, or somebody else (empty)."""
         self.then: str | None = None
         """Why it is to be started again afterwards; None: it is not."""
+        self.becomes: str | None = None
+        """What it comes to, as the daemon says: PENDING if it is to wait again; None: nobody said."""
         self.failed: dict[str, Any] | None = None
         """Why it could not start."""
         self.left: list[list[object]] = []
@@ -92,7 +94,7 @@ class Ending:
         if self.reason is None:
             self.reason = why
         if asked is not None:
-            self.by, self.then = "daemon", asked.get("then")
+            self.by, self.then, self.becomes = "daemon", asked.get("then"), asked.get("becomes")
         if self._phase in ("none", "waiting"):
             self._phase = "terminating"
             self._kill_at = now + grace
@@ -195,6 +197,7 @@ class Ending:
             MAKEWAY_EXIT=f"{os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0}:"
             f"{os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0}",
             MAKEWAY_KILLED=self.reason or "",
+            MAKEWAY_BECOMES=self.becomes or "",
         )
 
     # ------------------------------------------------------------------------------- writing

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from makeway.model import SuspendedBy
+from makeway.model import JobState, SuspendedBy
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
 from makeway_local_world.keeping import proc
 from makeway_local_world.keeping.cgroups import Cgroup
@@ -74,7 +74,9 @@ class Verbs:
             case.cgroup.thaw()  # what is frozen hears of no SIGTERM
         grace = 0.0 if action.forced else self._hand.site.kill_wait
         within = grace + self._hand.site.settings.on_end_limit
-        self._ask(case, action, within, "kill", why=action.why, grace=grace, forced=action.forced)
+        becomes = action.becomes.value if action.becomes is not None else None
+        words = {"why": action.why, "grace": grace, "forced": action.forced, "becomes": becomes}
+        self._ask(case, action, within, "kill", **words)
 
     def stuck(self, case: Case, told: dict[str, Any]) -> None:
         """SIGKILL does not help, or the owner may not send it; the keeper goes on trying, and the daemon helps."""
@@ -141,7 +143,7 @@ class Verbs:
         if case.cgroup is not None:
             case.cgroup.thaw()
         grace = self._hand.site.kill_wait
-        case.ask("kill", id=serial, why=why, then=text, grace=grace)
+        case.ask("kill", id=serial, why=why, then=text, grace=grace, becomes=JobState.PENDING.value)
         self._watch(case, grace + self._hand.site.settings.on_end_limit, lambda: True)
 
     # -------------------------------------------------------------------------------- others

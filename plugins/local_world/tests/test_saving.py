@@ -1,0 +1,126 @@
+"""Jobs that are saved with their memory when they make way by a checkpoint: real ones, by criu."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway_checkpointable import criu
+
+Site = Any
+COUNT = """
+import os, time
+number = 0
+while number < 5 or not os.path.exists("finish"):
+    number += 1
+    print(number, flush=True)
+    time.sleep(0.05)
+raise SystemExit(7)
+"""
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
+
+
+@pytest.fixture
+def counting(site: Site) -> Site:
+    """Return a site whose urgent jobs checkpoint the others, and a program that counts."""
+    try:
+        criu.find()
+    except criu.CriuError as error:
+        pytest.skip(str(error))
+    if subprocess.run(["unshare", "--user", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("user namespaces are not allowed here")
+    site.environ["XDG_STATE_HOME"] = str(site.directory / "home")
+    (site.directory / "count.py").write_text(COUNT)
+    site.config.write_text(site.config.read_text().replace('["suspend", "gang"]', '["checkpoint"]'))
+    site.up()
+    return site
+
+
+def start(site: Site) -> str:
+    words = ("-n", "2", "-o", "out", "--checkpointable", "--", PYTHON, "-I", "count.py")
+    job: str = site.submit(*words)
+    grows(site)
+    return job
+
+
+def printed(site: Site) -> list[str]:
+    path: Path = site.directory / "out"
+    return path.read_text().split() if path.exists() else []
+
+
+def grows(site: Site, by: int = 10) -> None:
+    before = len(printed(site))
+    site.until(lambda: len(printed(site)) > before + by, "more output")
+
+
+def ends_well(site: Site, job: str) -> None:
+    """Let it finish: nothing is missing or twice, and nothing of it is left."""
+    (site.directory / "finish").touch()
+    site.until(lambda: not site.jobs(), "its end")
+    (ended,) = (each for each in site.ended() if each["id"] == job)
+    assert ended["state"] == "FAILED"  # by the program's own exit status, which is 7
+    count = len(printed(site))
+    assert printed(site) == [str(each) for each in range(1, count + 1)]
+    site.until(lambda: not list((site.directory / "home/makeway-saved").iterdir()), "the images' end")
+
+
+@pytest.mark.slow
+def test_a_victim_leaves_with_its_memory_and_goes_on_where_it_was(counting: Site) -> None:
+    site = counting
+    job = start(site)
+    urgent = site.submit("-p", "urgent", "-n", "2", "--", "sleep", "1000")
+    site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
+    assert site.state_of(job) == "PENDING"
+    assert "checkpointed" in site.ok("why", job)
+    stood = printed(site)
+    (daemon,) = (each for each in site.processes if each.poll() is None)
+    os.kill(daemon.pid, signal.SIGKILL)
+    daemon.wait()
+    site.up()
+    assert printed(site) == stood
+    site.ok("cancel", urgent)
+    grows(site)
+    ends_well(site, job)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_on_demand_and_a_cancel(counting: Site) -> None:
+    site = counting
+    job = start(site)
+    site.ok("checkpoint", job)
+    site.until(
+        lambda: site.jobs()[job]["requeues"] == 1 and site.state_of(job) == "RUNNING", "a second start"
+    )
+    grows(site)
+    count = len(printed(site))
+    assert printed(site)[:count] == [str(each) for each in range(1, count + 1)]
+    assert list((site.directory / "home/makeway-saved").iterdir())
+    site.ok("cancel", job)
+    site.until(lambda: not site.jobs(), "its end")
+    site.until(lambda: not list((site.directory / "home/makeway-saved").iterdir()), "the images' end")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--", "mpirun", "-n", "4", "solve"], "--checkpointable: mpirun starts its processes by MPI"),
+        (["--wrap", "sleep 5"], "--checkpointable takes a command behind --"),
+        (
+            ["--checkpoint-command", "true", "--", "sleep", "5"],
+            "--checkpointable brings a checkpoint command",
+        ),
+        (["--", "sleep", "5"], "install criu 4.0 or newer"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_before_it_is_submitted(
+    site: Site, words: list[str], why: str
+) -> None:
+    site.environ["MAKEWAY_CRIU"] = str(site.directory / "none")
+    result = site.run("submit", "--checkpointable", *words)
+    assert result.exit_code == 2
+    assert why in result.stderr
