@@ -46,8 +46,10 @@ partition = "hi"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> tuple[Path, Path]:
-    """Return a slurm.conf and a workload: hi displaces low1 while low2 waits."""
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Return a slurm.conf and a workload: hi displaces low1 while low2 waits; all runs are made in this process."""
+    monkeypatch.setattr("makeway_app.cli.replay.cores", lambda: 0)
+    monkeypatch.setattr("makeway_app.cli.upgrade.cores", lambda: 0)
     conf, jobs = tmp_path / "slurm.conf", tmp_path / "jobs.toml"
     conf.write_text(_CONF)
     jobs.write_text(_JOBS)
