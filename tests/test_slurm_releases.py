@@ -21,7 +21,9 @@ def rows() -> list[tuple[str, str, str, str]]:
     for part in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         release = part.partition("\n")[0]
         found += [
-            (release, *row.groups()) for row in _ROW.finditer(part) if row["here"] not in ("here", "---")
+            (release, row["change"], row["here"], row["shown"])
+            for row in _ROW.finditer(part)
+            if row["here"] not in ("here", "---")
         ]
     return found
 

@@ -74,7 +74,7 @@ def test_the_rule_that_makes_the_difference_is_named(run: Run, site: tuple[Path,
 def test_nothing_is_told_of_releases_that_are_alike_here(run: Run, site: tuple[Path, Path]) -> None:
     """Between 25.05 and the default, the newest, no rule differs that this log touches."""
     done = run("replay", *site, "--compare", "release=25.05")
-    assert "B: Slurm 25.05 in place of 26.11: all of 3 jobs run and make way as before; " in done.out
+    assert "B: Slurm 25.05 in place of 26.11: what becomes of 3 jobs is the same; " in done.out
 
 
 def test_who_makes_way_is_named_with_the_preemptor(run: Run, site: tuple[Path, Path]) -> None:

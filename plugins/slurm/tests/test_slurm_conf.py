@@ -507,7 +507,6 @@ def test_release_must_be_one() -> None:
         ("SchedulerParameters=bf_interval=0", "bf_interval=0 is out of range"),
         ("SchedulerParameters=bf_interval=-1", "switches backfill off"),
         ("SchedulerParameters=sched_interval=-1", "switches the main scheduler off"),
-        ("SelectType=select/cons_res\nSelectTypeParameters=CR_Core", "taken as select/cons_tres"),
         ("DefMemPerNode=3\nDefMemPerCPU=3", "DefMemPerCPU: ignored, as DefMemPerNode is given as well"),
         ("DownNodes=n9", "no node named 'n9', which Slurm logs and passes over"),
         ("SchedulerParameters=bf_window=long", "bf_window 'long' is taken as 0"),
@@ -549,6 +548,7 @@ def test_a_partition_takes_one_word(words: str, warned: bool) -> None:
     ("text", "warning"),
     [
         ("PreemptParameters=suspend_grace_time=9", "fixed at 2 s in Slurm 22.05"),
+        ("SelectType=select/cons_res\nSelectTypeParameters=CR_Core", "is taken as select/cons_tres"),
     ],
 )
 def test_warning_of_an_older_release(text: str, warning: str) -> None:

@@ -233,7 +233,7 @@ def _told(
     jobs = len(before.fates.keys() | after.fates.keys())
     no_more = f"{count(idle, 'difference')} between them {'changes' if idle == 1 else 'change'} nothing here"
     if not which:
-        return Text(f"{heading}: all of {count(jobs, 'job')} run and make way as before; {no_more}")
+        return Text(f"{heading}: what becomes of {count(jobs, 'job')} is the same; {no_more}")
     changes = _changes(before, after)
     changed = sum(len(names) for _, names in changes)
     lines = [f"{heading}: {changed:,} of {count(jobs, 'job')} fare otherwise", *_listed(changes)]

@@ -105,10 +105,6 @@ def _select(draft: Draft) -> str:
         draft.places.setdefault("policy.select_parameters", setting.where)
     if "policy.select" in draft.bad:
         draft.bad.add("policy.select_parameters")
-    gone = GONE_SELECTORS.get(name)
-    if setting is not None and gone is not None and draft.since(gone):
-        text = f"{name} is gone since Slurm {gone}, which does not start with it; taken as {_SELECT_ALIASES[name]}"
-        draft.refuse(setting, text)
     if setting is not None and name == _CRAY:
         words = draft.get("SelectTypeParameters")
         below = "cons_tres" if words is not None and "other_cons" in words.value.lower() else "linear"
@@ -116,8 +112,13 @@ def _select(draft: Draft) -> str:
         return f"select/{below}"
     if setting is None or name not in _SELECT_ALIASES:
         return name
-    tell = draft.refuser(setting) if name == "select/serial" else draft.reporter(setting)
-    tell(f"{name} is taken as {_SELECT_ALIASES[name]}, which took its place")
+    gone = GONE_SELECTORS.get(name)
+    if gone is not None and draft.since(gone):
+        text = f"{name} is gone since Slurm {gone}, which does not start with it; taken as {_SELECT_ALIASES[name]}"
+        draft.refuse(setting, text)
+    else:
+        tell = draft.refuser(setting) if name == "select/serial" else draft.reporter(setting)
+        tell(f"{name} is taken as {_SELECT_ALIASES[name]}, which took its place")
     return _SELECT_ALIASES[name]
 
 

@@ -144,5 +144,5 @@ def is_measured(release: str | None) -> bool:
 
 GONE_RECORDS: Mapping[str, str] = {"frontendname": "25.05"}
 """Kind of a record -> first release that does not start with one."""
-GONE_SELECTORS: Mapping[str, str] = {"select/cons_res": "23.11", "select/serial": "23.11"}
+GONE_SELECTORS: Mapping[str, str] = {"select/cons_res": "23.11"}
 """Value of SelectType -> first release without that plugin, which does not start with it."""
