@@ -34,7 +34,7 @@ settings.register_profile(
 )
 settings.load_profile("patient")
 
-CASES = 8
+CASES = 16
 """With ``--quick`` one case of so many runs, and at least one of each function."""
 QUICK_EXAMPLES = 10
 _LEFT_OUT = pytest.StashKey[dict[str, int]]()

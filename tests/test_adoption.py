@@ -48,6 +48,7 @@ def test_a_run_goes_on_alike_under_every_scheduler(scheduler: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", ["select/linear", "select/cons_tres"])
 @pytest.mark.parametrize("preempt", ["preempt/partition_prio", "preempt/qos"])
 def test_a_run_goes_on_alike_where_jobs_are_in_one_anothers_way(preempt: str, select: str) -> None:

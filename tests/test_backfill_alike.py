@@ -96,6 +96,7 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
         assert compared[True] > compared.total() / 2, compared
 
 
+@pytest.mark.slow
 def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than two thirds as many about a deep queue."""
     site = Config(
@@ -172,6 +173,7 @@ def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
     assert few < many
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_idle_nodes_are_kept_as_behind_a_whole_plan(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they are wakes backfill for begin times, with Slurm's periods: the same however a pass is made."""
@@ -272,6 +274,7 @@ def _arrays(seed: int) -> tuple[Config, list[JobSpec]]:
     return attrs.evolve(config, scheduler=scheduler), sorted(jobs, key=lambda job: job.submit_at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_tasks_of_arrays_are_planned_for_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same record where those between are not planned for, and where all are."""
@@ -329,6 +332,7 @@ def _busy(seed: int) -> tuple[Config, list[JobSpec]]:
     return config, sorted(jobs, key=lambda job: job.submit_at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_jobs_that_are_alike_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same record if each job is looked at by itself, and all of them in every pass."""
@@ -339,6 +343,7 @@ def test_jobs_that_are_alike_change_nothing(seed: int, monkeypatch: pytest.Monke
     assert quick == _record(*_busy(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 24, 4))
 def test_counting_first_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same record if each moment is tried, whatever is free by then."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -15,6 +17,7 @@ def _suite(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
 
 
+@pytest.mark.slow
 def test_a_figure_is_printed_and_written(tmp_path: Path) -> None:
     """With its peer and the ratio of the two; the file says the same."""
     done = _suite("--only", "read SWF", "--rounds", "1", "--json", str(tmp_path / "out.json"))

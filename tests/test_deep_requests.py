@@ -336,6 +336,7 @@ def test_lists_that_are_looked_at_late(seed: int) -> None:
     assert told(Heads(plain, after, groups)) == told(Heads(lists, after))
 
 
+@pytest.mark.slow
 def test_the_first_of_those_who_share_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is known without a look at each of their requests, whoever comes and goes meanwhile."""
     looked = 0

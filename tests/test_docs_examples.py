@@ -156,6 +156,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "arguments"), COMMANDS)
 def test_commands_run(
     block: Block, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -118,6 +118,7 @@ def _missing(line: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
     [

@@ -183,6 +183,7 @@ def run_all(first: int, last: int) -> None:
             raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_random_events_never_break_the_books(block: int) -> None:
     """No exception, and every job is in exactly one place after every step."""

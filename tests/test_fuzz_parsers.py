@@ -425,6 +425,7 @@ def test_the_samples_themselves_are_read() -> None:
             assert not how, f"{name}: {how}"
 
 
+@pytest.mark.slow
 def test_some_mutants_hurt_nobody() -> None:
     """A share of the nightly run."""
     run(int(os.environ.get("MAKEWAY_FUZZ_MUTANTS", "200")), int(os.environ.get("MAKEWAY_FUZZ_SEED", "1")))

@@ -237,6 +237,7 @@ def test_right_imports_pass(module: str, source: str) -> None:
 ABOVE = ("makeway_app.*", "makeway_engine.*")
 
 
+@pytest.mark.slow
 def test_the_contract_knows_neither_engine_nor_command() -> None:
     """Of the distributions that every replay needs, each imports only those below it."""
     core = [name for name in MODULES if is_in(name, "makeway.*")]

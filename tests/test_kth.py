@@ -123,6 +123,7 @@ def judge(mode: str, run: Run, checker: InvariantChecker) -> None:
     assert ("PREEMPTED" in {state.value for state in states if state}) == (mode == "cancel")
 
 
+@pytest.mark.slow
 @CASES
 def test_three_weeks_of_preemption(mode: str) -> None:
     """The 1,500 shipped jobs; victims of linear's suspension keep no deadline."""

@@ -77,6 +77,7 @@ def test_no_module_imports_itself_by_way_of_others(generator: types.ModuleType, 
     assert circles(drawn(generator, known, types_too=True)) == set()
 
 
+@pytest.mark.slow
 def test_no_room_imports_itself_by_way_of_others(generator: types.ModuleType) -> None:
     """On each floor there is an order of the rooms in which all imports go down."""
     uses = drawn(generator, generator.modules(), types_too=False)
@@ -88,6 +89,7 @@ def test_no_room_imports_itself_by_way_of_others(generator: types.ModuleType) ->
     assert circles(between) == set()
 
 
+@pytest.mark.slow
 def test_the_picture_is_current(generator: types.ModuleType) -> None:
     """Run docs/generate_map.py if this fails."""
     assert generator.PICTURE.read_text(encoding="utf-8") == generator.render()

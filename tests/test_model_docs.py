@@ -28,6 +28,7 @@ def generator() -> types.ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_the_page_is_current(generator: types.ModuleType) -> None:
     """Run docs/generate_model.py if this fails."""
     assert PAGE.read_text(encoding="utf-8") == generator.render()
@@ -45,6 +46,7 @@ def test_every_field_has_a_meaning_and_says_what_none_means(generator: types.Mod
     assert silent == []
 
 
+@pytest.mark.slow
 def test_every_value_that_a_hook_leads_to_is_on_the_page(generator: types.ModuleType) -> None:
     """Whatever a signature names, and whatever the fields and methods of that name, and so on.
 

@@ -325,6 +325,7 @@ In the scenes jobs 1, 2 and 3 fill all four nodes, so that job 4 is the first on
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_check_finds(fault: str, install: Install) -> None:
     """Without a replay, with the distribution and its version, without a traceback."""
@@ -362,6 +363,7 @@ def test_check_finds_a_plugin_for_another_contract(install: Install) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("requires", ["makeway", "makeway~=0.1.0", "makeway>=0.1a1", "makeway; extra == 'x'"])
 def test_other_requirements_are_met(requires: str, install: Install) -> None:
     """Any, compatible ones, and those of an extra."""
@@ -377,6 +379,7 @@ def test_check_of_an_unknown_name() -> None:
     assert "; installed: " in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({each.name for each in registry.installed()}))
 def test_our_own_plugins_have_no_fault(name: str) -> None:
     """All that is installed with the developers' tools."""
@@ -385,6 +388,7 @@ def test_our_own_plugins_have_no_fault(name: str) -> None:
     assert f"{name}: no fault found" in done.out
 
 
+@pytest.mark.slow
 def test_check_says_what_was_not_called_for(install: Install) -> None:
     """So that nobody takes silence for proof; and settings come from a configuration."""
     install(hook("dialect()", "return None") + "@hookimpl\ndef makeway_world():\n    return None\n")
@@ -395,6 +399,7 @@ def test_check_says_what_was_not_called_for(install: Install) -> None:
     assert entry["hooks"] == {"makeway_dialect": 1, "makeway_world": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "untested"),
     [("raise KeyError('x')", False), ("return None", True)],
@@ -477,6 +482,7 @@ def loose(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_file_is_a_plugin(loose: Path, config: Path) -> None:
     """Without installation: a replay, an explanation and a check."""
     given = ("--plugin", f"{NAME}={loose}")

@@ -49,6 +49,7 @@ def examples(count: int) -> hypothesis_settings:
 
 
 # ------------------------------------------------------------------------------ nothing forbidden
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES, ids=" ".join)
 def test_nothing_forbidden_happens(policy: tuple[str, str]) -> None:
     """All invariants hold after every step, whatever the scheduler."""
@@ -61,6 +62,7 @@ def test_nothing_forbidden_happens(policy: tuple[str, str]) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_nothing_forbidden_happens_when_people_interfere(scheduler: str) -> None:
     """Suspends, resumes, holds, requeues, and nodes that fail at any instant."""
@@ -83,6 +85,7 @@ def test_without_the_defects_of_slurm_few_excuses_are_left(scenario: Scenario) -
     assert {one.excuse for one in run.checker.excused} <= allowed
 
 
+@pytest.mark.slow
 @examples(80)
 @given(scenarios())
 def test_every_job_ends_or_says_why_not(scenario: Scenario) -> None:
@@ -101,6 +104,7 @@ def fingerprint(scenario: Scenario, **more: Any) -> str:
     return run.record + json.dumps(run.run.summary())
 
 
+@pytest.mark.slow
 @examples(60)
 @given(scenarios(with_commands=True))
 def test_same_input_same_record(scenario: Scenario) -> None:
@@ -128,6 +132,7 @@ def shuffled(table: Mapping[str, Any], order: Callable[[list[str]], list[str]]) 
     return found
 
 
+@pytest.mark.slow
 @examples(60)
 @given(scenarios(), st.randoms(use_true_random=False))
 def test_the_order_of_keys_changes_nothing(scenario: Scenario, chance: Any) -> None:
@@ -156,6 +161,7 @@ class Shy:
         return {job.id: f"belongs to {self.user}" for job in candidates if job.user == self.user}
 
 
+@pytest.mark.slow
 @examples(40)
 @given(scenarios([policy for policy in POLICIES if policy[0] != "preempt/none"]))
 def test_the_order_of_vetoes_changes_nothing(scenario: Scenario) -> None:
@@ -212,6 +218,7 @@ def test_hash_order_changes_nothing() -> None:
 
 
 # ------------------------------------------------------------------------------------------ turns
+@pytest.mark.slow
 @examples(60)
 @given(
     st.lists(instants(40), min_size=2, max_size=6),
@@ -241,6 +248,7 @@ def test_equal_jobs_wait_at_most_for_each_others_turn(
         assert history.final_state is JobState.COMPLETED
 
 
+@pytest.mark.slow
 @examples(40)
 @given(scenarios([("preempt/partition_prio", "suspend,gang")]))
 def test_suspension_costs_no_work(scenario: Scenario) -> None:

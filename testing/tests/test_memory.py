@@ -72,6 +72,7 @@ def contract(policy: Any) -> PreemptPolicyContract:
     return Kept()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [10.0, 100.0, 1000.0])
 def test_what_is_forgotten_is_found(budget: float) -> None:
     """Whatever the scale of what the policy counts."""
@@ -79,6 +80,7 @@ def test_what_is_forgotten_is_found(budget: float) -> None:
         contract(Budget(budget)).test_another_engine_goes_on_alike()
 
 
+@pytest.mark.slow
 def test_what_is_handed_over_is_not() -> None:
     contract(HandedOver(100.0)).test_another_engine_goes_on_alike()
 

@@ -846,6 +846,7 @@ def test_the_search_that_comes_with_makeway_is_sound() -> None:
     contract_of(SearchContract, search_least_disruption).test_no_needless_victim()  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_smallest_scenario_can_be_pasted() -> None:
     """It replays, and shows two jobs where two are enough."""
     from makeway_testing import cluster, node, replay_table

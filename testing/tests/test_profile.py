@@ -62,6 +62,7 @@ def test_it_finds_what_is_plainly_wrong(tmp_path: Path) -> None:
     assert "2 passed" not in said
 
 
+@pytest.mark.slow
 def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
     """A plugin that names nobody fails in full, and is skipped, with the reason, where runs are few."""
     quick = run(tmp_path, "quick", "nobody", "return None")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TABLE_TEST = '''
 from makeway_testing import one_node
 
@@ -76,6 +78,7 @@ def run_pytest(folder: Path, text: str, *options: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_fixtures_and_what_happened(tmp_path: Path) -> None:
     """Two tests pass; of the one that fails the timeline is shown."""
     said = run_pytest(tmp_path, TABLE_TEST)
@@ -85,6 +88,7 @@ def test_fixtures_and_what_happened(tmp_path: Path) -> None:
     assert [line for line in shown.splitlines() if line.startswith("60 ")] == ["60 a complete", "60 b start"]
 
 
+@pytest.mark.slow
 def test_a_broken_rule_is_shown_without_the_way_to_it(tmp_path: Path) -> None:
     """Rule, plugin, hook, job and the table: nothing of the kit's inside."""
     said = run_pytest(tmp_path, CONTRACT_TEST, "-k", "no_candidate_twice")

@@ -314,6 +314,7 @@ def test_the_module_is_the_command() -> None:
     assert done.stdout.startswith("makeway ")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(with_jobs: Path) -> None:
     """Whoever reads may stop reading."""
     many = [f"--squeue-at={n / 100}" for n in range(3000)]
@@ -360,6 +361,7 @@ def _broken_off(config: Path, tmp_path: Path, number: signal.Signals) -> tuple[i
     return process.returncode, out, "".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_being_told_to_end_is_quiet(
     config: Path, tmp_path: Path, number: signal.Signals, status: int
@@ -369,6 +371,7 @@ def test_being_told_to_end_is_quiet(
     assert not list(tmp_path.glob("*run.jsonl*"))
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_was_written_and_says_where_it_stopped(config: Path, tmp_path: Path) -> None:
     """The log under a name of its own, whole lines up to the last instant; the file of an earlier run stays."""
     before = tmp_path / "run.jsonl"

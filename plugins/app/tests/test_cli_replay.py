@@ -178,6 +178,7 @@ def test_a_job_that_preemption_ended_is_no_success(run: Run, tmp_path: Path) -> 
     assert "to submit again" not in requeued.out
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_have_letters_and_say_why_one_is_worse(run: Run, tmp_path: Path) -> None:
     """Cancelled, ann's job loses 2.2 core-hours; requeued, job 1 loses 800 core-seconds, and job 3 waits 950 s."""
     config = tmp_path / "site.toml"

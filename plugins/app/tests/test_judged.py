@@ -149,6 +149,7 @@ clockwork = "ideal"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("days", "said"),
     [

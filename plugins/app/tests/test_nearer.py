@@ -74,6 +74,7 @@ def test_what_is_nearer_is_named(typed: list[str], told: str) -> None:
     assert list(overruled(config, "--set", key)) == ([f"--set {key}: {told}"] if told else [])
 
 
+@pytest.mark.slow
 def test_what_is_so_already_is_told(run: Run, with_jobs: Path) -> None:
     same = "policy.preempt_mode=requeue"
     done = run(
@@ -87,6 +88,7 @@ def test_what_is_so_already_is_told(run: Run, with_jobs: Path) -> None:
     assert f"warning: --compare {same}: it changes nothing" in done.err
 
 
+@pytest.mark.slow
 def test_a_compared_file_is_told_of_like_the_first(
     run: Run, config: Path, with_jobs: Path, workload: Path, tmp_path: Path
 ) -> None:

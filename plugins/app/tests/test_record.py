@@ -118,6 +118,7 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -248,6 +249,7 @@ def _peak(*given: object) -> Peak:
     return Peak(float(done.stderr.split()[-1]) / unit)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(resource, "RUSAGE_SELF"), reason="the system does not tell")
 def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
     """Ten times the jobs, with all their histories written, take at most 8 MB more (held, they took 8.6 kB each)."""

@@ -56,6 +56,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     return conf, jobs
 
 
+@pytest.mark.slow
 def test_the_rule_that_makes_the_difference_is_named(run: Run, site: tuple[Path, Path]) -> None:
     """A requeued job keeps its place on 22.05, and loses it on 26.05: low2 goes first there."""
     done = run("replay", *site, "--release", "22.05", "--compare", "release=26.05")
@@ -77,6 +78,7 @@ def test_nothing_is_told_of_releases_that_are_alike_here(run: Run, site: tuple[P
     assert "B: Slurm 25.05 in place of 26.11: what becomes of 3 jobs is the same; " in done.out
 
 
+@pytest.mark.slow
 def test_who_makes_way_is_named_with_the_preemptor(run: Run, site: tuple[Path, Path]) -> None:
     """min_exempt_priority came with 23.02: before, all of the lower tier have to go."""
     conf, _ = site
@@ -89,6 +91,7 @@ def test_who_makes_way_is_named_with_the_preemptor(run: Run, site: tuple[Path, P
     assert done.out.count("because of ") == 1
 
 
+@pytest.mark.slow
 def test_several_rules_add_up(run: Run, site: tuple[Path, Path]) -> None:
     """Since 24.05 low1, which exits in its grace time, is run once more; since 24.05.5 low2 goes before it."""
     conf, _ = site
@@ -101,6 +104,7 @@ def test_several_rules_add_up(run: Run, site: tuple[Path, Path]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_read_otherwise_is_named(run: Run, site: tuple[Path, Path]) -> None:
     """Without PriorityType the default counts: basic, since 23.02.5 multifactor; with keys of people beside."""
     conf, _ = site

@@ -168,6 +168,7 @@ def decided(run: Any, names: list[str]) -> list[Any]:
     return [[run.starts(name) for name in names], taken]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["classic", "fair"])
 @pytest.mark.parametrize("seed", range(8))
 def test_who_is_silent_is_passed_over(

@@ -161,6 +161,7 @@ def _sites(draw: st.DrawFn) -> Config:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_sites(), st.integers(0, 50))
 def test_nothing_is_decided_otherwise_anywhere(config: Config, seed: int) -> None:
@@ -186,6 +187,7 @@ def test_where_time_counts_nothing_is_said(more: dict[str, str]) -> None:
     replay(_config(**more), _jobs(0)[:3], (), Options(started=look, keep=False))
 
 
+@pytest.mark.slow
 def test_what_stops_a_suspended_job_is_what_limits_say() -> None:
     """In short as at length, for all active jobs: a limit that is taken up, or a host of theirs that is closed."""
     answers = Counter[bool]()

@@ -228,6 +228,7 @@ def arrivals(found: TableRun) -> Iterator[tuple[Held, list[Held]]]:
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), contended())
 def test_the_relation(config: Config, jobs: list[JobSpec]) -> None:
@@ -240,6 +241,7 @@ def test_the_relation(config: Config, jobs: list[JobSpec]) -> None:
         assert relation.may(queue_of[entry.preemptor], queue_of[entry.victim])
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), workloads())
 def test_same_input_same_record(config: Config, jobs: list[JobSpec]) -> None:
@@ -247,6 +249,7 @@ def test_same_input_same_record(config: Config, jobs: list[JobSpec]) -> None:
     assert run(config, jobs).record == run(config, jobs).record
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), contended())
 def test_nobody_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
@@ -276,6 +279,7 @@ def _may_use(relation: Relation, there: Sequence[Held], job: Job, stopped: Job) 
     )
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), contended())
 def test_limits_hold(config: Config, jobs: list[JobSpec]) -> None:
@@ -302,6 +306,7 @@ def _slots(stretches: Sequence[Held]) -> int:
     return sum(sum(slots.values()) for *_, slots in stretches)
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), contended())
 def test_protections_hold(config: Config, jobs: list[JobSpec]) -> None:
@@ -362,6 +367,7 @@ def _needless(attempt: Attempt, candidates: Candidates, choice: Choice, now: flo
         assert not fits(attempt, candidates, taken), (attempt.job.id, candidates.jobs[spared].id)
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(minimal=True), contended())
 def test_mini_job_takes_nobody_needlessly(config: Config, jobs: list[JobSpec]) -> None:
@@ -369,6 +375,7 @@ def test_mini_job_takes_nobody_needlessly(config: Config, jobs: list[JobSpec]) -
     run(config, jobs, plugins={"lsf/queue": watched(_needless)})
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), contended())
 def test_one_slot_victims_are_never_needless(config: Config, jobs: list[JobSpec]) -> None:
@@ -377,6 +384,7 @@ def test_one_slot_victims_are_never_needless(config: Config, jobs: list[JobSpec]
     run(config, single, plugins={"lsf/queue": watched(_needless)})
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(minimal=True), contended())
 def test_optimal_mini_job_takes_the_fewest(config: Config, jobs: list[JobSpec]) -> None:
@@ -396,6 +404,7 @@ def test_optimal_mini_job_takes_the_fewest(config: Config, jobs: list[JobSpec]) 
     run(config, jobs, plugins={"lsf/queue": watched(fewest)})
 
 
+@pytest.mark.slow
 @FEW
 @given(sites(), contended())
 def test_the_order_of_victims(config: Config, jobs: list[JobSpec]) -> None:

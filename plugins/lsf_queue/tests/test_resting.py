@@ -205,6 +205,7 @@ class _Witness:
                 self.seen["held"] += 1
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_looking_anew_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """On thirty sites, after each step."""
     monkeypatch.setattr(Requests, "many", 2)
@@ -266,6 +267,7 @@ def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(
     assert min(seen[word] for word in ("shut", "open", "skipped", "by smaller ones", "limit")) > 20
 
 
+@pytest.mark.slow
 def test_starts_wake_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of suspended jobs that all stay stopped, none goes on as long as nothing happens but that others start."""
     seen = Counter[bool]()
@@ -287,6 +289,7 @@ def test_starts_wake_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(seen[True], seen[False]) > 500
 
 
+@pytest.mark.slow
 def test_a_reason_of_limits_is_that_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was said of a limit is said again only while as much is taken of it, also once others have made way."""
     seen = Counter[bool]()

@@ -179,6 +179,7 @@ def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
     assert len(asked) > 200
 
 
+@pytest.mark.slow
 def test_whom_limits_keep_out_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though all candidates make way: that is asked before anybody is taken off the books."""
     asked: list[bool] = []

@@ -28,6 +28,7 @@ def run(*words: str | Path) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_the_swap_as_shown(tmp_path: Path) -> None:
     """The first two columns of the table."""
     trace = ROOT / "examples/kth/kth-sp2-1500.swf.gz"
@@ -100,6 +101,7 @@ def test_every_choice_is_in_the_readme(field: attrs.Attribute[object]) -> None:
     assert f"| `{field.name}` | {shown} |" in README or f"| `{field.name}` | `{shown}` |" in README
 
 
+@pytest.mark.slow
 def test_the_score_is_current() -> None:
     """As many recordings as there are, and none differs."""
     folder = Path(__file__).parent / "recordings"

@@ -122,6 +122,7 @@ def _run(config: Config, specs: list[JobSpec], lines: list[str]) -> tuple[Run, I
     return replay(config, specs, (), options), checker
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(configs(), jobs())
 def test_invariants_and_determinism(config: Config, specs: list[JobSpec]) -> None:
@@ -148,6 +149,7 @@ def _looked_for_anew(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(configs(), jobs())
 def test_what_is_remembered_changes_nothing(config: Config, specs: list[JobSpec]) -> None:
@@ -161,6 +163,7 @@ def test_what_is_remembered_changes_nothing(config: Config, specs: list[JobSpec]
     assert quick == plain
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=7),

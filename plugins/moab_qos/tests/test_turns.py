@@ -260,6 +260,7 @@ def recorded(config: Config, jobs: list[JobSpec], events: list[tuple[float, Even
     return lines, repr([(each.job.id, [attrs.asdict(told) for told in each.told]) for each in histories])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 115))
 def test_the_same_records(seed: int) -> None:
     """Attempts are counted as if all were tried."""
@@ -271,6 +272,7 @@ def test_the_same_records(seed: int) -> None:
     assert quick == plain
 
 
+@pytest.mark.slow
 def test_most_sites_name_jobs_one_by_one() -> None:
     """Passes in which jobs are named, and tries that are spared."""
     counts = [0, 0]

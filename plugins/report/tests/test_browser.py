@@ -107,6 +107,7 @@ def test_density_is_the_share_of_the_area(page: Page, seed: Path) -> None:
     assert pixels[4][3] == pixels[5][3] == 0
 
 
+@pytest.mark.slow
 def test_tables_add_up(page: Page, kth: Path) -> None:
     """89 preemptions of high over low, 3,065 core-hours lost: what the table of the replay says."""
     page.open(kth)

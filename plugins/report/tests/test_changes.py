@@ -126,6 +126,7 @@ def test_the_command_shows_and_writes_it(tmp_path: Path, two: tuple[Path, Path])
     assert run("compare", two[0], two[1], "--json", two[1]).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_replay_tells_it_at_once() -> None:
     """Job 490 of the six displaces three; without preemption it waits for the last of them, 320 s (seed page)."""
     seed = ROOT / "examples/seed/cluster.toml"

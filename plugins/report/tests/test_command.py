@@ -180,6 +180,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path, found: Path) -> None:
     assert "<bdi>other/run</bdi>" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_without_the_package_the_core_says_what_to_install(
     tmp_path: Path, found: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

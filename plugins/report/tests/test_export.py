@@ -51,6 +51,7 @@ def exported(path: Path, kind: str, to: Path) -> RecordFile:
 
 
 # ------------------------------------------------------------------------------------------ sacct
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["requeue", "suspend"])
 def test_sacct_rows_are_read_by_makeway(tmp_path: Path, records: dict[str, Path], policy: str) -> None:
     """Ids, people, sizes, instants and run times come back; those of the trace itself where nothing was lost."""

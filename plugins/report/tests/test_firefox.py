@@ -138,6 +138,7 @@ def test_six_jobs(firefox: Firefox, seed: Path) -> None:
     assert firefox.errors == []
 
 
+@pytest.mark.slow
 def test_keys_move_the_view_and_the_link_restores_it(firefox: Firefox, kth: Path) -> None:
     """Plus shows a part; the address then shows the same part again."""
     firefox.open(kth)
@@ -153,6 +154,7 @@ def test_keys_move_the_view_and_the_link_restores_it(firefox: Firefox, kth: Path
     assert firefox.errors == []
 
 
+@pytest.mark.slow
 def test_the_canvas_is_painted(firefox: Firefox, seed: Path) -> None:
     """More than one colour on the chart."""
     firefox.open(seed)

@@ -30,6 +30,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of libraries that matplotlib brings
 def test_all_figures_of_one_and_two_runs(tmp_path: Path, record: Path) -> None:
     """The same record makes the same file; text stays text; lost work is hatched, width is as asked for."""

@@ -333,6 +333,7 @@ def assert_best(blockers: Blockers, price: Sequence[int], need: int) -> None:
     assert found == best_by_force(blockers, price, need)
 
 
+@pytest.mark.slow
 @given(covers())
 @settings(max_examples=600, deadline=None)
 def test_entangled_choices_are_the_best(case: tuple[Blockers, list[int], int]) -> None:
@@ -340,6 +341,7 @@ def test_entangled_choices_are_the_best(case: tuple[Blockers, list[int], int]) -
     assert_best(*case)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 30)), min_size=1, max_size=9), st.data())
 @settings(max_examples=600, deadline=None)
 def test_choices_among_jobs_that_stand_alone_are_the_best(
@@ -354,6 +356,7 @@ def test_choices_among_jobs_that_stand_alone_are_the_best(
     assert_best(blockers, [price for _, price in jobs], need)
 
 
+@pytest.mark.slow
 @given(covers())
 @settings(max_examples=300, deadline=None)
 def test_the_quick_choice_is_minimal_and_the_bound_holds(
@@ -372,6 +375,7 @@ def test_the_quick_choice_is_minimal_and_the_bound_holds(
     assert at_least(groups, need) <= best_by_force(blockers, price, need)[0] <= len(good)
 
 
+@pytest.mark.slow
 @given(covers(jobs=6, nodes=7), st.integers(0, 3), st.data())
 @settings(max_examples=250, deadline=None)
 def test_counting_and_probing_agree(

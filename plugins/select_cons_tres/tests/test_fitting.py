@@ -99,6 +99,7 @@ def without_waits(record: str) -> list[str]:
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["requeue", "cancel", "suspend,gang"])
 @pytest.mark.parametrize("seed", range(6))
 def test_who_is_passed_over_would_be_tried_in_vain(
@@ -138,6 +139,7 @@ def test_who_is_passed_over_would_be_tried_in_vain(
     assert passed_over > 50 or mode == "suspend,gang"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["easy", "builtin", "greedy"])
 @pytest.mark.parametrize("seed", range(4))
 def test_who_lacks_room_beside_its_own_row_would_be_tried_in_vain(

@@ -75,6 +75,7 @@ def plain(asked: Wish, rooms: Rooms, nodes: int) -> list[Any]:
     return sorted(offer for offer in found if offer is not None)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(steps=STEPS)
 def test_shelves_hold_what_the_nodes_offer(steps: list[tuple[str, int, int]]) -> None:

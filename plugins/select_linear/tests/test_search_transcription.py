@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ def pending_job(run: Engine, wanted: int) -> Job:
     return run.ledger.jobs["P"]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(situations())
 def test_same_victims_as_the_transcription(situation: tuple[Engine, Job, int]) -> None:

@@ -494,6 +494,7 @@ def test_jobs_without_qos_preempt_by_their_users_default(
         assert re.search(r"^preemptions +1$", done.out, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_compared_slurm_conf_gets_accounting_too(run: Callable[..., Any], workload: Path) -> None:
     """Else its jobs would find no QOS there."""
     pytest.importorskip("makeway_preempt_qos")

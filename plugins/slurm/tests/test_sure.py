@@ -106,6 +106,7 @@ def jobs(chance: random.Random, span: int = 6000) -> list[JobSpec]:
     return sorted(found, key=lambda job: job.submit_at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("safe", [False, True])
 def test_whoever_is_surely_let_in_is(monkeypatch: pytest.MonkeyPatch, safe: bool) -> None:
     """Of sixteen random sites: no limit keeps such a job out; both answers are given often."""

@@ -481,6 +481,7 @@ def test_who_makes_way(tmp_path: Path, mode: str, node: str, order: str) -> None
     assert [each for each in run.slurm.orders if "requeue" in each or "suspend" in each] == [order]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("mode", MODES)
 def test_death_at_any_command(tmp_path: Path, mode: str, when: str) -> None:
@@ -720,6 +721,7 @@ def test_whoever_has_to_leave_before_it_was_seen_to_start(tmp_path: Path, starts
     run.hand_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_handed_back_at_any_moment(tmp_path: Path, mode: str) -> None:
     """Killed for good after any command: `release` leaves nothing behind, and all jobs complete under Slurm."""
@@ -796,6 +798,7 @@ def test_a_heterogeneous_job_displaces_and_starts_as_one(tmp_path: Path, mode: s
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("mode", MODES)
 def test_death_between_the_calls_for_components(tmp_path: Path, mode: str, when: str) -> None:
@@ -840,6 +843,7 @@ def test_a_heterogeneous_job_makes_way_as_one(tmp_path: Path) -> None:
     run.hand_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_death_while_a_heterogeneous_job_makes_way(tmp_path: Path, when: str) -> None:
     """Both components wait again, and start again together."""
@@ -853,6 +857,7 @@ def test_death_while_a_heterogeneous_job_makes_way(tmp_path: Path, when: str) ->
         run.hand_back()
 
 
+@pytest.mark.slow
 def test_components_are_handed_back_as_they_were(tmp_path: Path) -> None:
     """Killed for good at any command: whoever waits has the user's own list, and no nodes of makeway's."""
     plain, _, _ = _het_victim(tmp_path / "plain", set())

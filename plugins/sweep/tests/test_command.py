@@ -155,6 +155,7 @@ def test_the_summary_says_what_each_key_does(tmp_path: Path, config: Path) -> No
     assert "<bdi>scheduler.type</bdi>" in page
 
 
+@pytest.mark.slow
 def test_cores_do_what_one_does(tmp_path: Path, config: Path) -> None:
     """Byte for byte, results, table and page."""
     for workers in (1, 3):
@@ -186,6 +187,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, config: Path) -> None:
     assert "runs are in" not in run("sweep", config, *more, "-o", out, "--workers", 1, "--again").stderr
 
 
+@pytest.mark.slow
 def test_records_are_kept_where_they_are_wanted(tmp_path: Path, config: Path) -> None:
     """One per run, for `makeway report`; a sweep without them is no reason to leave them out later."""
     out = tmp_path / "out"
