@@ -21,6 +21,7 @@ why          why
 verbs        what changes jobs, from cancel to update; drain, undrain
 output       logs, wait
 history      history
+stats        stats
 site         reload, doctor, web
 ============ ========================================================================
 """

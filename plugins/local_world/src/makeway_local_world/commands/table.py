@@ -25,6 +25,7 @@ COMMANDS = {
     "requeue": "verbs:requeue",
     "resume": "verbs:resume",
     "start": "verbs:start",
+    "stats": "stats:stats",
     "submit": "submit:submit",
     "suspend": "verbs:suspend",
     "top": "verbs:top",
