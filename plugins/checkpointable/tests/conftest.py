@@ -25,6 +25,7 @@ LIMIT = 60.0
 """Seconds after which something that has to happen counts as not happening."""
 SYSTEM = "/usr/bin/python3"
 """One that every user may run; that of the tests may lie in root's home."""
+NAMESPACES = ("unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "true")
 RUN = """
 import json, pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -153,11 +154,8 @@ def place() -> Iterator[Place]:
             os.chown(directory, NOBODY, NOBODY)
         found = Place(directory, python=SYSTEM if plain else sys.executable, plain=plain)
         try:
-            if (
-                subprocess.run(["unshare", "--user", "true"], check=False, capture_output=True).returncode
-                != 0
-            ):
-                pytest.skip("user namespaces are not allowed here")
+            if subprocess.run(NAMESPACES, check=False, capture_output=True).returncode != 0:
+                pytest.skip("namespaces of one's own are not allowed here")
             yield found
         finally:
             found.end()

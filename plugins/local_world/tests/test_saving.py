@@ -22,6 +22,7 @@ while number < 5 or not os.path.exists("finish"):
     time.sleep(0.05)
 raise SystemExit(7)
 """
+NAMESPACES = ("unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "true")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
 
@@ -32,8 +33,8 @@ def counting(site: Site) -> Site:
         criu.find()
     except criu.CriuError as error:
         pytest.skip(str(error))
-    if subprocess.run(["unshare", "--user", "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("user namespaces are not allowed here")
+    if subprocess.run(NAMESPACES, check=False, capture_output=True).returncode != 0:
+        pytest.skip("namespaces of one's own are not allowed here")
     site.environ["XDG_STATE_HOME"] = str(site.directory / "home")
     (site.directory / "count.py").write_text(COUNT)
     site.config.write_text(site.config.read_text().replace('["suspend", "gang"]', '["checkpoint"]'))
