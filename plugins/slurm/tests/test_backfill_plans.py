@@ -20,7 +20,11 @@ def site(
 ) -> Config:
     """Return three nodes of 4 CPUs, an open partition unless it is said how, and one over the same nodes as given."""
     tables = {
-        "cluster": {"attributes": {"associations": [{"Account": "a"}, {"Account": "a", "User": "u"}]}},
+        "cluster": {
+            "attributes": {
+                "associations": [{"Account": "a"}, {"Account": "b"}, {"Account": "a", "User": "u"}]
+            }
+        },
         "node": [{"name": "n[1-3]", "cpus": 4}],
         "partition": [{"name": "main", "default": True, **(main or {})}, {"name": "other", **partition}],
         "qos": [
