@@ -1,9 +1,10 @@
 """Say between what a figure lies in a week like those of the log, and whether a change is more than chance.
 
-Weeks are made of the log's own days, or hours where it is short: blocks of two in a row, since a jam in one is often
-one in the next. Each made week takes its days from one of several replays of the same log, all but the first with run
-times that are a little off. What is told is wider than the spread of these weeks by as much as the log itself is
-short: what one knows from few days is itself a draw. A change is judged by made logs, each as long as the log.
+Weeks are made of the log's own days, or hours where it is short: seven in a row, since a jam in one is often one in
+the next, and load comes and goes for days. Each made week takes its days from one of several replays of the same log,
+all but the first with run times that are a little off. What is told is wider than the spread of these weeks by as much
+as the log itself is short: what one knows from few days is itself a draw. A change is judged by made logs, each as
+long as the log, of two days in a row.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from makeway_tune.log import Array, Log
 
 T = TypeVar("T")
 
-_BLOCK = 2
+_IN_A_ROW = 7
+"""Parts of the log that stay together in a made week."""
+_TOGETHER = 2
+"""And in a made log, both sides of which have the same days."""
+_Z = 1.96
 _OFF = 0.15
 """How far run times are off: the standard deviation of their logarithm."""
 
@@ -54,16 +59,17 @@ class Drawn:
 def draws(log: Log, seed: int) -> Drawn:
     """Draw weeks, and logs as long as the log."""
     chance = np.random.default_rng(seed)
-    return Drawn(*(_draws(log, length, chance) for length in (log.drawn, log.parts)))
+    weeks = _draws(log, log.drawn, _IN_A_ROW, chance)
+    return Drawn(weeks=weeks, logs=_draws(log, log.parts, _TOGETHER, chance))
 
 
-def _draws(log: Log, length: int, chance: np.random.Generator) -> Array:
+def _draws(log: Log, length: int, block: int, chance: np.random.Generator) -> Array:
     counts = np.zeros((DRAWS, log.parts))
     for row in counts:
         left = length
         while left:
             start = int(chance.integers(log.parts))
-            for step in range(min(_BLOCK, left)):
+            for step in range(min(block, left)):
                 row[(start + step) % log.parts] += 1
                 left -= 1
     return counts
@@ -75,8 +81,18 @@ def told(measure: Measure, log: Log, runs: Sequence[Facts], drawings: Drawn) -> 
     :param runs: its replays, the undisturbed one first.
     """
     spread = _over(runs, drawings.weeks, lambda facts, rows: drawn(measure, log, facts, rows))
-    wider = math.sqrt(1 + log.drawn / log.parts)
-    return _told(value(measure, log, runs[0]), spread, wider, least=0.0)
+    return _told(value(measure, log, runs[0]), spread, _wider(log), least=0.0)
+
+
+def _wider(log: Log) -> float:
+    """Return how much wider an interval is than the spread of what was drawn, since the log is but so long.
+
+    The mean of a log is a draw as well; and few stretches tell little of their own spread, as Student's t says, here by
+    the first terms of its expansion.
+    """
+    free = max(1.0, log.parts / _IN_A_ROW - 1)
+    student = 1 + (_Z**2 + 1) / (4 * free) + (5 * _Z**4 + 16 * _Z**2 + 3) / (96 * free**2)
+    return math.sqrt(1 + log.drawn / log.parts) * student
 
 
 def change(
