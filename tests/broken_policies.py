@@ -47,7 +47,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     "sorts by the computer's clock": (
         _candidates(
             "jobs = sorted(lower(preemptor, active), key=lambda job: job.index)",
-            "return named(jobs[::-1] if int(time.time()) % 2 else jobs)",
+            "return named(jobs[::-1] if int(time.time() // 86400) % 2 else jobs)",
         ),
         "another time of the computer's clock",
     ),

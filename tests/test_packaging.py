@@ -264,12 +264,14 @@ def test_an_extra_for_a_world_brings_the_policies_of_slurm(extra: str, world: st
 BELOW = {
     "makeway",
     "makeway-backfill",
+    "makeway-checkpointable",
     "makeway-core",
     "makeway-engine",
     "makeway-explain",
     "makeway-live",
     "makeway-report",
     "makeway-slurm",
+    "makeway-sweep",
     "makeway-verify",
 }
 """What plugins may build on."""

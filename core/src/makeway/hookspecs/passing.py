@@ -10,7 +10,7 @@ from makeway.model import ClusterView, Limits, QueueOrder
 def makeway_queue(view: ClusterView) -> QueueOrder | None:
     """Build what orders the queue: which jobs are tried first.
 
-    Called once, before the first event. Decision hook of the kind *queue*.
+    Called once, before the first event, after `makeway_selector`. Decision hook of the kind *queue*.
 
     :param view: the empty cluster; the same object stays valid for the whole run.
     :returns: a `makeway.model.QueueOrder`. None: no opinion; if all pass, the queue stands in the default order, which
@@ -37,7 +37,7 @@ def makeway_queue(view: ClusterView) -> QueueOrder | None:
 def makeway_limits(view: ClusterView) -> Limits | None:
     """Build what keeps single jobs out, closes nodes to them, and ends them.
 
-    Called once, before the first event.
+    Called once, before the first event, after `makeway_selector`.
 
     :param view: the empty cluster; the same object stays valid for the whole run.
     :returns: a `makeway.model.Limits`: it refuses jobs at their submission, keeps pending ones out, keeps nodes from

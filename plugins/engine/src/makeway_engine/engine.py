@@ -111,10 +111,10 @@ class Engine:
             gone=None if trusted else [],
             listeners=listeners,
         )
-        policies.build_limits(ledger)
-        policies.build_queue(ledger)
         self.selector = policies.selector(ledger)
         ledger.gives_whole_nodes = getattr(self.selector, "gives_whole_nodes", False)
+        policies.build_limits(ledger)
+        policies.build_queue(ledger)
         rulings.bind(ledger)
         recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
         self.gang = policies.gang(ledger)
