@@ -258,6 +258,19 @@ def test_where_others_have_a_say(other: type[Any], monkeypatch: pytest.MonkeyPat
     _seen(_config(plugins=("other",)), _jobs(0)[:20], {"longest": Policy(), "other": other()})
 
 
+class _Declines:
+    @hookimpl
+    def makeway_queue(self) -> None:
+        """Have no opinion."""
+
+
+def test_one_without_an_opinion_has_no_say() -> None:
+    """Though it is asked first; jobs are named one by one as ever."""
+    plugins = {"longest": Policy(), "other": _Declines()}
+    passes, _ = _compare(_config(plugins=("other",)), _jobs(0), plugins)
+    assert passes > 30
+
+
 def test_traces_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """So everybody is tried where they are kept."""
     monkeypatch.setattr(OneByOne, "__init__", lambda *_: pytest.fail("it is not to be made"))

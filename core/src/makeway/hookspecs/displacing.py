@@ -117,7 +117,7 @@ def makeway_search(
     Called when a job was blocked and candidates are left after the vetoes. Decision hook of the kind
     *search*.
 
-    :param attempt: the blocked job against the cluster, with nobody removed yet. Limits (`makeway_limits`) and
+    :param attempt: the blocked job against the cluster, with no job removed yet. Limits (`makeway_limits`) and
         closed nodes are part of it, except for a search that is marked with `of_selector`.
     :param candidates: whom it may displace, in order, with modes.
     :param view: the cluster as of `now`.

@@ -149,7 +149,8 @@ class LimitsAsker(Asker):
 
     def node_sets(self, job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets:
         """Return the sets of nodes to try one after the other."""
-        answer = next(filter(None, self._each("node_sets", job, job, nodes, view)), None)
+        said = self._each("node_sets", job, job, nodes, view)
+        answer = next((each for each in said if each is not None), None)
         if answer is None:
             return NodeSets(sets=(nodes,))
         fits = isinstance(answer, NodeSets) and all(type(each) is int and each >= 0 for each in answer.sets)

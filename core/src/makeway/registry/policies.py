@@ -87,6 +87,8 @@ class Policies(LimitsAsker):
         self._border = Border(self)
         self.order = QueueOrder()
         """What orders the queue."""
+        self.order_of = ""
+        """The plugin that built it; empty: none did."""
         self.orders = self.names_heads = False
         """Whether it sorts the queue; whether it names what is tried next."""
         self._stops = Stops.NOBODY
@@ -175,12 +177,12 @@ class Policies(LimitsAsker):
         """Let a plugin build what orders the queue, before the first job."""
         hook = "makeway_queue"
         found = self.first(hook, None, view=view)
-        self.order = QueueOrder()
+        self.order, self.order_of = QueueOrder(), ""
         if found is not None:
             if not isinstance(found, QueueOrder):
                 self._blame(hook, None, f"returned {_shown(found)}; allowed: a QueueOrder, or None")
             self.keep(found, hook)
-            self.order = found
+            self.order, self.order_of = found, self._answered[hook]
         kind = type(self.order)
         self.orders = kind.sort is not QueueOrder.sort
         self.names_heads = kind.heads is not QueueOrder.heads
@@ -216,7 +218,7 @@ class Policies(LimitsAsker):
 
     def _show_order(self, method: str, jobs: Sequence[Job], view: ClusterView, answer: Any) -> None:
         """Log one answer."""
-        self._log(f"makeway_queue.{method}", self.who("makeway_queue"), {"jobs": jobs}, answer)
+        self._log(f"makeway_queue.{method}", self.order_of, {"jobs": jobs}, answer)
 
     def queue_rank(self) -> Callable[[Job], int | None] | None:
         """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
@@ -226,11 +228,11 @@ class Policies(LimitsAsker):
         hook = "makeway_queue"
         if not callable(rank):
             self._blame(hook, None, f"rank is {_shown(rank)}; allowed: a function, or None")
-        return self.number_of(self._built[id(self.order)][1], hook, rank)
+        return self.number_of(self.order_of, hook, rank)
 
     def turns(self) -> tuple[Turns, Callable[[Job], bool]] | None:
         """Return what names jobs one by one, and the test of those about which others have a say; None: nothing."""
-        return turns_of(self, self.order)
+        return turns_of(self, self.order, self.order_of)
 
     def preemptor_kind(self, view: ClusterView) -> Callable[[Job], Hashable | None] | None:
         """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""

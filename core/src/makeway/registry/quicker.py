@@ -191,7 +191,9 @@ _TURNS = ("forget", "came", "left", "waits", "begin", "next", "waits_as_before",
 """Methods of `makeway.model.Turns`."""
 
 
-def turns_of(asker: LimitsAsker, order: QueueOrder) -> tuple[Turns, Callable[[Job], bool]] | None:
+def turns_of(
+    asker: LimitsAsker, order: QueueOrder, plugin: str
+) -> tuple[Turns, Callable[[Job], bool]] | None:
     """Return what names jobs one by one, and about which jobs others have a say; None: the queue is ordered as a whole.
 
     Others must not keep jobs out beyond those that they are about, or close nodes: they may look at what was tried
@@ -200,7 +202,6 @@ def turns_of(asker: LimitsAsker, order: QueueOrder) -> tuple[Turns, Callable[[Jo
     hook = "makeway_queue"
     if type(order).turns is QueueOrder.turns:
         return None
-    plugin = asker.who(hook)
     others = [has for has in asker.all_limits if has.plugin != plugin]
     if any(has.says("closed_nodes") or (has.says("admit") and has.limits.concerns is None) for has in others):
         return None

@@ -325,7 +325,7 @@ class _Counting(Policies):
     def _of_queue(self, method: str, jobs: Sequence[Job], view: ClusterView) -> Any:
         """Ask the order on trial likewise."""
         ask = functools.partial(super()._of_queue, method, jobs, view)
-        return self._on_trial(self.who("makeway_queue"), f"makeway_queue.{method}", ask)
+        return self._on_trial(self.order_of, f"makeway_queue.{method}", ask)
 
     def _on_trial(self, plugin: str, hook: str, ask: Callable[[], Any]) -> Any:
         trial = self._trial
@@ -354,7 +354,7 @@ class _Counting(Policies):
     def build_queue(self, view: ClusterView) -> None:
         """Note which methods there are to be tested."""
         super().build_queue(view)
-        if self.who("makeway_queue") == self._trial.name:
+        if self.order_of == self._trial.name:
             said = {"sort": self.orders, "heads": self.names_heads}
             self._trial.notes([f"makeway_queue.{name}" for name, says in said.items() if says])
 
@@ -367,7 +367,7 @@ class _Counting(Policies):
 
     def _show_order(self, method: str, jobs: Sequence[Job], view: ClusterView, answer: Any) -> None:
         ask = functools.partial(getattr(self.order, method), jobs, view)
-        self._count(self.who("makeway_queue"), f"makeway_queue.{method}", answer, ask)
+        self._count(self.order_of, f"makeway_queue.{method}", answer, ask)
 
     def _count(
         self,

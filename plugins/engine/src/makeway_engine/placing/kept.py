@@ -79,7 +79,7 @@ class Kept:
 
     # --------------------------------------------------------------------------- adoption
     def save(self) -> list[list[Any]]:
-        """Return what is kept for whom, for `restore`; victims that have gone are left out."""
+        """Return what is kept for which job, for `restore`; victims that have gone are left out."""
         return [
             [
                 job_id,

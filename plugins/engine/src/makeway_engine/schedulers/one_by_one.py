@@ -31,8 +31,9 @@ class _Vain:
 
     def __init__(self, attempts: Attempts, turns: Turns) -> None:
         placer, policies = attempts.placer, attempts.policies
-        first = policies.who(_HOOK)
-        others = any(each.plugin != first and each.says("closed_nodes") for each in policies.all_limits)
+        others = any(
+            each.plugin != policies.order_of and each.says("closed_nodes") for each in policies.all_limits
+        )
         others = others or any(map(policies.limits_say, ("reservations", "node_sets")))
         gang = ModeFlag.GANG in attempts.ledger.preempt_mode.flags
         self.on = bool(getattr(placer.selector, "ignores_time_limits", False)) and not (others or gang)

@@ -9,7 +9,7 @@ from makeway_local_world.commands.words import command
 
 @command("why", options.JOB_OR_LAST, options.JSON)
 def why(job: str | None, as_json: bool) -> None:
-    """Say why a job does not run: by whom it was displaced or held back, what would have to happen, about when.
+    """Say why a job does not run: which jobs displaced it or hold it back, what would have to happen, about when.
 
     Without JOB, the one that you submitted last.
     """
