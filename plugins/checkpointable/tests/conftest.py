@@ -26,6 +26,16 @@ LIMIT = 60.0
 SYSTEM = "/usr/bin/python3"
 """One that every user may run; that of the tests may lie in root's home."""
 NAMESPACES = ("unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "true")
+COUNT = """
+import os, time
+number = 0
+while number < 5 or not os.path.exists("finish"):
+    number += 1
+    print(number, flush=True)
+    time.sleep(0.02)
+raise SystemExit({status})
+"""
+"""Counts until it is told to finish, so that nothing rests on how quick a machine is."""
 RUN = """
 import json, pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -63,6 +73,15 @@ class Place:
         path = self.directory / name
         path.write_text(text)
         return [self.python, "-I", str(path)]
+
+    def counts(self, status: int, before: str = "") -> list[str]:
+        """Write a program that counts, after what comes before; return the command."""
+        return self.program(before + COUNT.format(status=status))
+
+    def counted(self) -> bool:
+        """Whether it has counted to five or further, with no number missing and none twice."""
+        printed = self.printed()
+        return len(printed) >= 5 and printed == [str(each + 1) for each in range(len(printed))]
 
     def start(self, *command: str, **given: Any) -> subprocess.Popen[str]:
         """Run a command so that it can be saved."""

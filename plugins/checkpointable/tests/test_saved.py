@@ -6,16 +6,6 @@ import signal
 import stat
 from typing import Any
 
-COUNT = """
-import os, time
-number = 0
-while number < 5 or not os.path.exists("finish"):
-    number += 1
-    print(number, flush=True)
-    time.sleep(0.02)
-raise SystemExit({status})
-"""
-"""Counts until it is told to finish, so that nothing rests on how quick a machine is."""
 BUSY = """
 import fcntl, mmap, os, tempfile, threading, time
 
@@ -53,10 +43,6 @@ print("sum", int.from_bytes(shared[:8], "little"), turns)
 """
 
 
-def numbers(count: int) -> list[str]:
-    return [str(each) for each in range(1, count + 1)]
-
-
 def test_a_tree_with_threads_pipes_and_files_goes_on_in_the_next_start(place: Any) -> None:
     command = place.program(BUSY)
     first = place.start(*command)
@@ -70,17 +56,19 @@ def test_a_tree_with_threads_pipes_and_files_goes_on_in_the_next_start(place: An
     assert place.leaves(second) == 128 + signal.SIGTERM
     assert place.finish(*command) == 0
     *counted, last = place.printed()
-    assert [line.split()[0] for line in counted] == numbers(len(counted))
+    assert [line.split()[0] for line in counted] == [str(each + 1) for each in range(len(counted))]
     assert len({line.split()[1] for line in counted}) == 1  # the same pid in all three
     count = len(counted)
     assert last == f"sum {count * (count + 1) // 2} {count}"
-    assert (place.directory / "results").read_text().split() == numbers(len(counted))
+    assert (place.directory / "results").read_text().split() == [
+        str(each + 1) for each in range(len(counted))
+    ]
     assert not list(place.images.glob("image.*"))
     assert (place.images / "stderr").read_text() == ""
 
 
 def test_what_was_written_after_the_last_save_is_not_there_twice(place: Any) -> None:
-    command = place.program(COUNT.format(status=7))
+    command = place.counts(7)
     first = place.start(*command, every=1.0)
     place.until("a save", lambda: "saved after" in place.said())
     at_save = len(place.printed())
@@ -89,7 +77,7 @@ def test_what_was_written_after_the_last_save_is_not_there_twice(place: Any) -> 
     first.wait()
     last = len(place.printed())
     assert place.finish(*command) == 7
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
     assert "it goes on after 0:00:01 of work" in place.said()
     assert at_save < last
 
@@ -100,7 +88,7 @@ def test_in_a_job_of_slurms_it_is_requeued_once_and_never_after_a_cancel(place: 
     scontrol.write_text(f'#!/bin/sh\necho "$@" >>{asked}\ncat {place.directory}/state\n')
     scontrol.chmod(0o755)
     place.environ |= {"SLURM_JOB_ID": "17", "PATH": f"{place.directory}:{place.environ['PATH']}"}
-    command = place.program(COUNT.format(status=5))
+    command = place.counts(5)
     for state, words in (("RUNNING", ["show job -o 17", "requeue 17"]), ("CANCELLED", ["show job -o 17"])):
         asked.unlink(missing_ok=True)
         (place.directory / "state").write_text(f"JobId=17 JobName=x JobState={state} Reason=None\n")
@@ -114,11 +102,11 @@ def test_in_a_job_of_slurms_it_is_requeued_once_and_never_after_a_cancel(place: 
     assert place.finish(*command) == 5
     assert place.start(*command).wait(60) == 5  # requeued once more, its script begins again
     assert "it has ended in this job before, with status 5: nothing is left to do" in place.said()
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
 
 
 def test_a_program_is_saved_by_word_of_another_and_stands_still_until_it_is_ended(place: Any) -> None:
-    command = place.program(COUNT.format(status=0))
+    command = place.counts(0)
     first = place.start(*command)
     place.until("the tenth line", lambda: len(place.printed()) > 10)
     assert place.save() == (0, "")
@@ -129,11 +117,11 @@ def test_a_program_is_saved_by_word_of_another_and_stands_still_until_it_is_ende
     assert place.leaves(first) == 143
     assert place.save() == (1, f"makeway checkpointable: nothing runs with {place.images}\n")
     assert place.finish(*command) == 0
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
 
 
 def test_a_program_prints_where_its_command_prints(place: Any) -> None:
-    command = place.program(COUNT.format(status=4))
+    command = place.counts(4)
     said = place.directory / "said"
     first = place.start(*command, here=True)
     place.until("the tenth line", lambda: len(place.said().split()) > 10)
@@ -142,5 +130,6 @@ def test_a_program_prints_where_its_command_prints(place: Any) -> None:
     with open(said, "a") as file:
         file.write("what came after the save\n")
     assert place.finish(*command, here=True) == 4
-    assert said.read_text().split() == numbers(len(said.read_text().split()))
+    numbers = said.read_text().split()
+    assert numbers == [str(each + 1) for each in range(len(numbers))]
     assert "it goes on after" in (place.images / "log").read_text()

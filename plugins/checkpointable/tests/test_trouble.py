@@ -12,21 +12,6 @@ from typing import Any
 
 import pytest
 
-COUNT = """
-import os, time
-number = 0
-while number < 5 or not os.path.exists("finish"):
-    number += 1
-    print(number, flush=True)
-    time.sleep(0.02)
-raise SystemExit({status})
-"""
-"""Counts until it is told to finish, so that nothing rests on how quick a machine is."""
-
-
-def numbers(count: int) -> list[str]:
-    return [str(each) for each in range(1, count + 1)]
-
 
 def test_a_kill_in_the_middle_of_a_dump_leaves_the_last_image(place: Any) -> None:
     real = place.environ["MAKEWAY_CRIU"]
@@ -36,7 +21,7 @@ def test_a_kill_in_the_middle_of_a_dump_leaves_the_last_image(place: Any) -> Non
         f' {{ echo half >making; touch {place.directory}/halted; sleep 100; }}\nexec {real} "$@"\n'
     )
     slow.chmod(0o755)
-    command = place.program(COUNT.format(status=0))
+    command = place.counts(0)
     first = place.start(*command, every=1.0, given_criu=str(slow))
     place.until("a save", lambda: "saved after" in place.said())
     (place.directory / "halting").touch()
@@ -46,11 +31,11 @@ def test_a_kill_in_the_middle_of_a_dump_leaves_the_last_image(place: Any) -> Non
     first.wait()
     assert place.image().name == "image.1"
     assert place.finish(*command) == 0
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
 
 
 def test_a_damaged_image_is_named_and_the_program_begins_anew(place: Any) -> None:
-    command = place.program(COUNT.format(status=0))
+    command = place.counts(0)
     first = place.start(*command)
     place.until("the tenth line", lambda: len(place.printed()) > 10)
     assert place.leaves(first) == 143
@@ -62,7 +47,7 @@ def test_a_damaged_image_is_named_and_the_program_begins_anew(place: Any) -> Non
     assert place.finish(*command) == 0
     assert "image.1 cannot be used: damaged: pages-1.img is not what was written" in place.said()
     assert f"it is kept as {place.images}/refused, and the program begins anew" in place.said()
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
     assert (place.images / "stdout.old").read_text().split() == before
 
 
@@ -82,28 +67,28 @@ def test_a_program_that_changed_on_disk_begins_anew(place: Any) -> None:
 
 
 def test_two_never_hold_one_directory(place: Any) -> None:
-    command = place.program(COUNT.format(status=0))
+    command = place.counts(0)
     first = place.start(*command)
     place.until("its start", lambda: place.printed())
     assert place.start(*command).wait(60) == 2
     assert f"is in use by process {first.pid} on {socket.gethostname()}" in place.said()
     (place.directory / "finish").touch()
     assert first.wait(60) == 0
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
 
 
 def test_a_connection_is_named_and_the_program_runs_on(place: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         text = f"import socket; held = socket.create_connection(('127.0.0.1', {port}))\n"
-        started = place.start(*place.program(text + COUNT.format(status=3)))
+        started = place.start(*place.counts(3, text))
         place.until("its start", lambda: place.printed())
         started.send_signal(signal.SIGTERM)
         place.until("what is said", lambda: "it cannot be saved" in place.said())
         (place.directory / "finish").touch()
         assert started.wait(60) == 3
     assert f"is connected to 127.0.0.1, port {port}; it runs on" in place.said()
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
@@ -114,7 +99,7 @@ def test_a_full_directory_is_named_and_the_image_before_it_stays(place: Any) -> 
         ["mount", "-t", "tmpfs", "-o", f"size=16m,mode=0700,uid={owner}", "none", place.images], check=True
     )
     try:
-        command = place.program("kept = bytearray(8 << 20)\n" + COUNT.format(status=0))
+        command = place.counts(0, "kept = bytearray(8 << 20)\n")
         first = place.start(*command, every=1.0)
         place.until("a save", lambda: "saved after" in place.said())
         place.until("no more", lambda: "it cannot be saved" in place.said())
@@ -123,14 +108,14 @@ def test_a_full_directory_is_named_and_the_image_before_it_stays(place: Any) -> 
         first.wait()
         assert place.image().name == "image.1"
         assert place.finish(*command) == 0
-        assert place.printed() == numbers(len(place.printed()))
+        assert place.counted()
     finally:
         place.end()
         subprocess.run(["umount", "-l", place.images], check=True)
 
 
 def test_a_shield_keeps_a_signal_for_all_from_the_program(place: Any) -> None:
-    command = place.program(COUNT.format(status=0))
+    command = place.counts(0)
     for shield, said in ((False, "the SIGTERM reached the program as well"), (True, "to leave")):
         first = place.start(*command, shield=shield)
         place.until("its start", lambda shield=shield: place.said().count("it begins") == 1 + shield)
@@ -141,7 +126,7 @@ def test_a_shield_keeps_a_signal_for_all_from_the_program(place: Any) -> None:
         assert first.wait(60) == 143
         assert said in place.said()
     assert place.finish(*command) == 0
-    assert place.printed() == numbers(len(place.printed()))
+    assert place.counted()
 
 
 def children(pid: int) -> list[int]:
