@@ -1,4 +1,4 @@
-"""``makeway why``: by whom a job was displaced or held back, what would have to happen, about when."""
+"""``makeway why``: which jobs displaced a job or hold it back, what would have to happen, about when."""
 
 from __future__ import annotations
 
