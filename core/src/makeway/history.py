@@ -17,7 +17,7 @@ class Line:
 
     at: Seconds
     kind: str
-    """state, adopted, reason, preempt, decision, refused, rejected, not_preempted, checkpoint."""
+    """state, adopted, reason, preempt, decision, refused, rejected, not_preempted, checkpoint, nodes, node_fail."""
     job: str
     data: Mapping[str, Any]
 

@@ -82,6 +82,9 @@ class Metrics:
     """Core-seconds of running that went into reading checkpoints; part of those lost."""
     core_seconds_saved: float = 0.0
     """Core-seconds of work that checkpoints saved from being lost."""
+    node_failures: int = 0
+    """Times that a job lost its nodes."""
+    ended_by_node_failure: int = 0
     young_victims: int = 0
     """How many preemptions ended a run that had just begun (`SchedulerTable.young_victim_age`)."""
     rows_unusable: int = 0
@@ -124,7 +127,17 @@ class Metrics:
             "core_seconds_to_submit_again": tidy(self.core_seconds_to_submit_again),
             "goodput": tidy(self.core_seconds_done / asked) if asked else 0.0,
             **({"young_victims": self.young_victims} if self.young_victims else {}),
+            **self._node_figures(),
             **self._checkpoint_figures(),
+        }
+
+    def _node_figures(self) -> dict[str, Any]:
+        """Return what nodes that failed did; nothing where none did under a job."""
+        if not self.node_failures:
+            return {}
+        return {
+            "node_failures": self.node_failures,
+            "jobs_ended_by_node_failure": self.ended_by_node_failure,
         }
 
     def _checkpoint_figures(self) -> dict[str, Any]:

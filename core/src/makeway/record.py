@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.history import (
     DECISIONS_KEPT,
     Decision,
@@ -84,6 +86,10 @@ class Recorder:
         self.failures = self._mishaps.failures
         self.commands: list[tuple[Seconds, Command]] = []
         """What people did to jobs that are traced, with the instants."""
+        self.outages: list[tuple[Seconds, str, NodeBits]] = []
+        """When nodes were lost or came back: down, drained or up, and which."""
+        self.node_failures: list[tuple[Seconds, str, NodeBits, bool]] = []
+        """Jobs whose nodes failed: which of them, and whether the job waits again."""
         self.grouping = Grouping()
         """By what the policy tells preemptors and victims apart, for the tables."""
         self.listens = sink is not None or archive is not None
@@ -219,7 +225,24 @@ class Recorder:
         history = self.histories[job.id]
         if history.state is _RUNNING and at > history.since:
             history.intervals.append((_PENDING, history.since, at, None, job.restarts))
+            if history.first_start == history.since:
+                self._waited_longer(history, at)
             history.since = at
+
+    def _waited_longer(self, history: History, at: Seconds) -> None:
+        """The first start of a job was at `at` in truth."""
+        job, metrics = history.job, self.metrics
+        assert history.first_start is not None
+        submitted = job.spec.submit_at
+        waits = metrics.waits_in.get(job.partition.name)
+        if not waits or history.first_start - submitted not in waits:
+            return  # it started before this run
+        waits.remove(history.first_start - submitted)
+        waits.append(at - submitted)
+        metrics.wait_total += at - history.first_start
+        if metrics.wait_of is not None:
+            metrics.wait_of[job.id] = at - submitted
+        history.first_start = at
 
     def amended(self, job: Job, state: JobState) -> None:
         """The state that a job has just left was in truth `state`, RUNNING or SUSPENDED."""
@@ -356,6 +379,19 @@ class Recorder:
         history.again = again if times > 0 else 0.0
         self.metrics.core_seconds_to_submit_again += times * again
         self.metrics.ended_by_preemption += times
+
+    # ------------------------------------------------------------------------------ nodes
+    def nodes_changed(self, nodes: NodeBits, state: str, now: Seconds) -> None:
+        """Nodes are in another state from now on: down, drained or up."""
+        self.outages.append((now, state, nodes))
+        self.note("nodes", "", now, state=state, nodes=self.node_list(nodes))
+
+    def node_failed(self, job: Job, nodes: NodeBits, now: Seconds, *, again: bool) -> None:
+        """Nodes of a job failed; it waits again, or ends."""
+        self.metrics.node_failures += 1
+        self.metrics.ended_by_node_failure += not again
+        self.node_failures.append((now, job.id, nodes, again))
+        self.note("node_fail", job.id, now, nodes=self.node_list(nodes), requeued=again)
 
     # ------------------------------------------------------------------ reasons for waiting
     def waits_for(self, job: Job, now: Seconds) -> None:
@@ -516,6 +552,7 @@ class Recorder:
             "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},
             "preemptions": [entry.as_dict() for entry in self.preemptions],
             **self.mishaps(),
+            **self.about_nodes(now),
             "metrics": self.figures(total),
         }
 
@@ -542,6 +579,38 @@ class Recorder:
     def mishaps(self) -> dict[str, Any]:
         """Return what could not be carried out, in the summary's shape; nothing where all could."""
         return self._mishaps.as_dict()
+
+    def about_nodes(self, until: Seconds) -> dict[str, Any]:
+        """Return which nodes were out of service, in the summary's shape; nothing where none was."""
+        if not self.outages:
+            return {}
+        return {
+            "outages": list(self._outages(until)),
+            "node_failures": [
+                {"at": tidy(at), "job": job, "nodes": self.node_list(nodes), "requeued": again}
+                for at, job, nodes, again in self.node_failures
+            ],
+        }
+
+    def _outages(self, until: Seconds) -> Iterator[dict[str, Any]]:
+        """Yield the stretches for which nodes were out of service; those of one begin and end together."""
+        since: dict[int, tuple[Seconds, str]] = {}
+        found: dict[tuple[Seconds, Seconds, str], NodeBits] = {}
+        every = 0
+        for at, state, nodes in [*self.outages, (until, "up", -1)]:
+            every |= nodes if nodes >= 0 else 0
+            for node in bitmap.indices(nodes if nodes >= 0 else every):
+                start, was = since.pop(node, (at, "up"))
+                if was != "up" and at > start:
+                    found[start, at, was] = found.get((start, at, was), 0) | 1 << node
+                since[node] = at, state
+        for start, end, state in sorted(found):
+            yield {
+                "start": tidy(start),
+                "end": tidy(end),
+                "state": state,
+                "nodes": self.node_list(found[start, end, state]),
+            }
 
     def _state_data(self, job: Job, state: JobState, history: History) -> dict[str, Any]:
         data: dict[str, Any] = {"state": state.value}

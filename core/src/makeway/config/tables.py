@@ -69,6 +69,9 @@ class NodeTable:
     gres: Mapping[str, int] = attrs.field(factory=dict)
     up: bool = True
     load: float = 0.0
+    off: bool = False
+    boot_time: Duration = 0.0
+    off_after: Duration | None = None
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
 
@@ -278,6 +281,27 @@ _DAY = 86400.0
 
 
 @attrs.frozen(kw_only=True)
+class OutageTable:
+    """``[[outage]]``: nodes that are out of service for a while during a replay."""
+
+    nodes: str
+    """A host list, or ALL."""
+    state: str = "down"
+    """down: jobs on them end or wait again; drain: they take no new ones."""
+    at: Duration | str = 0.0
+    """Seconds since the start, or a date, which UTC is read into that has no zone."""
+    until: Duration | str | None = None
+    """When they are back; with `every` when the last one is drawn. None: never, with `every` a year after `at`."""
+    lasts: Duration | None = None
+    """For how long, in place of `until`."""
+    every: Duration | None = None
+    """Mean time until a node is lost, drawn for each by itself again and again; None: all are lost once, at `at`."""
+    notice: Duration = 0.0
+    """For so long before they are lost the nodes take no new jobs."""
+    seed: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class JournalTable:
     """``[world.journal]``: what a journal keeps for how long."""
 
@@ -330,3 +354,4 @@ class Config:
     """Jobs in the file itself, for small scenarios; same keys as in a native workload."""
     action: tuple[Mapping[str, Any], ...] = ()
     """Commands of people during the run: at, command, job."""
+    outage: tuple[OutageTable, ...] = ()

@@ -193,7 +193,8 @@ class JsonArchive:
         self._preemptions.seek(0)
         _separated(to, self._preemptions)
         to("]")
-        for key, value in {**recorder.mishaps(), **more}.items():
+        about_nodes = recorder.about_nodes(run.ended_at)
+        for key, value in {**recorder.mishaps(), **about_nodes, **more}.items():
             to(f",\n{json.dumps(key)}:{_text(value)}")
         to("\n}\n")
 

@@ -22,10 +22,12 @@ from makeway.registry.finding import has_tool
 from makeway.state import State as RunState
 from makeway.worlds.api import World
 from makeway.worlds.clock import Clock
-from makeway.worlds.events import Event
+from makeway.worlds.events import Command, Event
 from makeway.worlds.watch import time_limit
 from makeway_app.readers.commands import commands_of
-from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_app.readers.outages import outages_of
+from makeway_app.worlds.power import Power, power_of
+from makeway_app.worlds.simulated import ABOUT_NODES, SimulatedWorld
 from makeway_engine.engine import Engine
 
 SIMULATED = "world/simulated"
@@ -101,7 +103,7 @@ def replay(
     """
     options = options or Options()
     if commands is None:
-        commands = commands_of(config, "config")
+        commands = [*commands_of(config, "config"), *outages_of(config, "config")]
     simulated = full_name(config.world.name) == SIMULATED
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
@@ -117,14 +119,14 @@ def replay(
             recorder.traced = options.traced
         with answerable(policies):
             engine = Engine(config, recorder, policies, options.clockwork, trusted=simulated)
-        if commands:
+        if any(isinstance(event, Command) for _, event in commands):
             engine.remember_ended()
         if options.started is not None:
             options.started(engine)
         if options.decided is not None:
             recorder.on_decision = functools.partial(options.decided, engine)
         if simulated:
-            ended_at = _simulated(engine, jobs, commands, options)
+            ended_at = _simulated(engine, jobs, commands, options, power_of(config, built))
         else:
             ended_at = _live(engine, jobs, commands, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
@@ -144,26 +146,34 @@ def measures_of(cluster: Cluster, *, always: bool) -> Measures | None:
 
 
 def _simulated(
-    engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
+    engine: Engine,
+    jobs: Iterable[JobSpec],
+    commands: Sequence[tuple[Seconds, Event]],
+    options: Options,
+    power: Power | None,
 ) -> Seconds:
     """Replay jobs in the simulated world."""
-    world = _begun(engine, jobs, commands, options)
+    world = _begun(engine, jobs, commands, options, power)
     watched = bool(options.snapshots or options.states or options.after_step is not None)
     if not (watched or commands or options.until is not None or options.begin is not None):
         engine.leave_unheard()
     with collector.paused():  # there are no cycles among records
-        ended_at = drive(engine, world, options)
+        ended_at = drive(engine, world, options, over=_over(engine, world, commands))
     engine.be_heard()
     return ended_at
 
 
 def _begun(
-    engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
+    engine: Engine,
+    jobs: Iterable[JobSpec],
+    commands: Sequence[tuple[Seconds, Event]],
+    options: Options,
+    power: Power | None,
 ) -> SimulatedWorld:
     """Build the simulated world: empty, or as the state says, with what comes after it."""
     state = options.begin
     if state is None:
-        return SimulatedWorld(jobs, engine.clockwork, commands)
+        return SimulatedWorld(jobs, engine.clockwork, commands, power)
     known = {job.spec.id for job in state.jobs}
     exact = "world" in state.memory  # then all of that instant had happened
     later = (
@@ -172,7 +182,7 @@ def _begun(
         if spec.submit_at >= state.at and not (exact and spec.submit_at == state.at) and spec.id not in known
     )
     orders = [each for each in commands if each[0] > state.at or (each[0] == state.at and not exact)]
-    world = SimulatedWorld(later, engine.clockwork, orders)
+    world = SimulatedWorld(later, engine.clockwork, orders, power)
     with answerable(engine.policies):
         actions = engine.adopt(state, options.begin_from)
     ledger = engine.ledger
@@ -244,10 +254,23 @@ def answerable(policies: Policies) -> Iterator[None]:
         raise blamed from error
 
 
-def drive(engine: Engine, world: World, options: Options) -> Seconds:
-    """Let `engine` and `world` talk until nothing happens any more; return the last instant."""
+def _over(
+    engine: Engine, world: SimulatedWorld, commands: Sequence[tuple[Seconds, Event]]
+) -> Callable[[], bool] | None:
+    """Return what says whether nodes alone would be lost and come back from now on; None: they never are."""
+    if not any(isinstance(event, ABOUT_NODES) for _, event in commands):
+        return None
+    jobs = engine.ledger.jobs
+    return lambda: not jobs and world.only_nodes
+
+
+def drive(engine: Engine, world: World, options: Options, over: Callable[[], bool] | None = None) -> Seconds:
+    """Let `engine` and `world` talk until nothing happens any more; return the last instant.
+
+    :param over: says before each wait whether no job will ever be touched again.
+    """
     try:
-        return _drive(engine, world, options)
+        return _drive(engine, world, options, over)
     except OutOfTime:
         with answerable(engine.policies):
             raise
@@ -263,7 +286,7 @@ def _wake_for_show(engine: Engine, marks: Sequence[Seconds], wake: Seconds | Non
     return at if at is not None and at <= marks[-1] and (wake is None or at < wake) else None
 
 
-def _drive(engine: Engine, world: World, options: Options) -> Seconds:
+def _drive(engine: Engine, world: World, options: Options, over: Callable[[], bool] | None) -> Seconds:
     marks = sorted(options.snapshots)
     until, stop = options.until, options.stop
     step, wait, after_step = engine.step, world.wait, options.after_step
@@ -274,7 +297,7 @@ def _drive(engine: Engine, world: World, options: Options) -> Seconds:
             take_states()
         wake = engine.next_wake
         for_show = _wake_for_show(engine, marks, wake) if marks else None
-        moment = wait(wake if for_show is None else for_show)
+        moment = wait(wake if for_show is None else for_show) if over is None or not over() else None
         if moment is None or (until is not None and moment[0] > until):
             for mark in marks:
                 options.snapshots[mark](engine)

@@ -305,6 +305,9 @@ def _figures_of(figures: Mapping[str, Any], *, again: bool = False) -> Iterator[
     yield "core-hours lost", hours(figures["core_seconds_lost"])
     if again:
         yield "to submit again", hours(figures["core_seconds_to_submit_again"])
+    if figures.get("node_failures"):
+        yield "node failures", f"{figures['node_failures']:,}"
+        yield "ended by them", f"{figures['jobs_ended_by_node_failure']:,}"
     yield "jobs unfinished", f"{figures['jobs_unfinished']:,}"
     yield "rows unusable", f"{figures['rows_unusable']:,}"
     if figures.get("checkpoints"):

@@ -114,6 +114,9 @@ class Endings:
         self._ledger.set_down(nodes)
         for job in self._ledger.active:
             if job.nodes & nodes:
+                self._transitions.recorder.node_failed(
+                    job, job.nodes & nodes, self._ledger.now, again=job.requeueable
+                )
                 if job.requeueable:
                     self._transitions.requeue(job, "node failure")
                 else:

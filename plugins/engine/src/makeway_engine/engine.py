@@ -68,6 +68,7 @@ from makeway_engine.why_suspended import reasons_of
 
 _log = logging.getLogger("makeway")
 _TINY = 1e-6
+_NODE_STATES = {NodesDown: "down", NodesDrained: "drained", NodesUp: "up"}
 _MOST_STEPS_AT_ONE_INSTANT = 10_000
 _NEVER = math.inf
 
@@ -369,6 +370,8 @@ class Engine:
 
     def _nodes(self, event: NodesDown | NodesDrained | NodesUp) -> None:
         nodes = self.reports.nodes(event)
+        if nodes:
+            self.recorder.nodes_changed(nodes, _NODE_STATES[type(event)], self.ledger.now)
         if isinstance(event, NodesDown):
             self.endings.nodes_down(nodes)
         elif isinstance(event, NodesDrained):

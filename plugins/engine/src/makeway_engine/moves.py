@@ -169,7 +169,7 @@ class Moves:
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
         """Terminate an active job for good."""
-        if final is JobState.PREEMPTED:
+        if final is JobState.PREEMPTED or final is JobState.NODE_FAIL:
             self._lose(job)
         else:
             self._keep(job)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import attrs
 
+from makeway.bitmap import NodeBits
 from makeway.errors import place_of
 from makeway.metrics import tidy
 from makeway.model import NOTHING, Check, Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
@@ -222,6 +223,15 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
         yield _paragraph("which it told to make way in vain", _unable(run, unable), "none")
     lost = [each for each in recorder.preemptions if each.victim == job_id]
     yield _paragraph("which displaced it", _lines(_preemptor(run, each) for each in lost), "none")
+    failed = [(at, nodes, again) for at, id_, nodes, again in recorder.node_failures if id_ == job_id]
+    if failed:
+        yield _paragraph("which of its nodes failed", _failed(run, failed), "none")
+
+
+def _failed(run: Run, failed: Iterable[tuple[Seconds, NodeBits, bool]]) -> Iterator[str]:
+    for at, nodes, again in failed:
+        then = "it waits again" if again else "it ends as NODE_FAIL, since it may not be requeued"
+        yield f"{instant(at)}: {run.recorder.node_list(nodes)}; {then}"
 
 
 def _paragraph(title: str, lines: Iterable[str], otherwise: str) -> str:

@@ -20,6 +20,8 @@ from makeway.model import JobSpec, Seconds
 from makeway_app.archive import About, JsonArchive
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.processes import side_by_side
+from makeway_app.readers.commands import commands_of
+from makeway_app.readers.outages import outages_of
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_sweep.plan import Variant
@@ -105,7 +107,8 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
             plugins=load_files(task.files),
             started=started,
         )
-        done = replay(config, iter(shared.jobs), options=options, cluster=cluster)
+        commands = [*commands_of(config, "config"), *outages_of(config, "config", shared.epoch)]
+        done = replay(config, iter(shared.jobs), commands, options, cluster)
         metrics = done.recorder.metrics
         metrics.rows_unusable = shared.unusable
         figures = dict(done.engine.metrics())

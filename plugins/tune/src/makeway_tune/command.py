@@ -135,7 +135,7 @@ def tune(
     if asked.workload is not None:
         check_names(
             [("--json", json_file), ("--report", report_file)],
-            [asked.config, asked.workload, *asked.accounting],
+            [asked.config, asked.workload, *asked.accounting, *asked.outages],
         )
     loaded = asked.load()
     note("warning", loaded.warnings)
@@ -324,7 +324,8 @@ def _as_good(one: Score, other: Score) -> bool:
 
 def _undone(outcome: Outcome) -> int:
     metrics = outcome.metrics or {}
-    return int(metrics.get("jobs_unfinished", 0) + metrics.get("jobs_ended_by_preemption", 0))
+    ends = ("jobs_unfinished", "jobs_ended_by_preemption", "jobs_ended_by_node_failure")
+    return sum(int(metrics.get(each, 0)) for each in ends)
 
 
 # ------------------------------------------------------------------------------- calibration

@@ -15,6 +15,7 @@ from makeway_app.cli.changes import change
 from makeway_app.cli.inputs import Loaded, load_config, reader_of
 from makeway_app.cli.nearer import without_effect
 from makeway_app.cli.terminal import note
+from makeway_app.readers.outages import outages_from
 from makeway_app.replay import SIMULATED
 
 
@@ -38,6 +39,7 @@ class Asked:
     accounting: tuple[Path, ...]
     actions: tuple[str, ...]
     warm_up: tuple[Path, ...]
+    outages: tuple[Path, ...]
 
     def load(self, other: Path | None = None, release: str | None = None) -> Loaded:
         """Read a configuration, as it stands.
@@ -66,6 +68,10 @@ class Asked:
             steps.append(change(steps[-1], text))
         config = steps[-1]
         where = f"{source}: " if source else ""
+        if self.outages:
+            lost, notes = outages_from(self.outages, config)
+            config = attrs.evolve(config, outage=(*config.outage, *lost))
+            note("note", notes)
         for text, before, after in zip(self.changes, steps, steps[1:], strict=False):
             vain = without_effect(before, after, "--set", text, config)
             note("warning", [f"{where}{told}" for told in vain])

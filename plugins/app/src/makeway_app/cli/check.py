@@ -30,6 +30,7 @@ from makeway_app.cli.options import (
 from makeway_app.cli.terminal import show
 from makeway_app.readers.commands import commands_of
 from makeway_app.readers.native import workload_of_tables
+from makeway_app.readers.outages import outages_of
 from makeway_app.report import count, terms_table, ways_table
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -179,6 +180,7 @@ def _beside(loaded: Loaded) -> Iterator[Finding]:
         lambda: check_mapping(config),
         lambda: _check_jobs(config, source) if config.job else None,
         lambda: commands_of(config, source),
+        lambda: outages_of(config, source, 0.0),
         lambda: registry.scheduler_of(config.scheduler.type),
     )
     for call in calls:

@@ -170,6 +170,14 @@ _WORKLOAD = (
         help="Work out what everybody had used at the start from what accounting printed of the time before. "
         "Repeatable.",
     ),
+    click.option(
+        "--outages",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Let nodes be down or drained as `sacctmgr -P show event` says, or a TOML file with [[outage]] tables. "
+        "Repeatable.",
+    ),
 )
 
 

@@ -193,7 +193,7 @@ def replay(
         ("--rejected", rejected_file),
     )
     outputs_of_states = tuple(("--state-at", name) for _, name in states_at)
-    inputs = (config, asked.workload, begin_file, *asked.accounting, *asked.warm_up)
+    inputs = (config, asked.workload, begin_file, *asked.accounting, *asked.warm_up, *asked.outages)
     check_names((*outputs, *outputs_of_states), [path for path in inputs if path is not None])
     if (begin_file is not None or states_at) and world is not None:
         option = "--from" if begin_file is not None else "--state-at"

@@ -10,6 +10,7 @@ from makeway.model import Duration, Seconds
 from makeway.readers.api import Workload
 from makeway.settings import structure
 from makeway.worlds.events import Command, Event
+from makeway_app.readers.outages import outages_of
 
 COMMANDS = (
     *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),
@@ -58,12 +59,12 @@ def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
 
 
 def commands_with(config: Config, source: str, workload: Workload) -> list[tuple[Seconds, Event]]:
-    """Return the commands of a configuration, and those that the workload's own run had, in order of time.
+    """Return the commands and outages of a configuration, and those of the workload's own run, in order of time.
 
     :param source: name of the configuration, for messages.
     :raises ConfigError: with all problems.
     """
-    commands = commands_of(config, source)
+    commands = [*commands_of(config, source), *outages_of(config, source, workload.start_wall)]
     if workload.commands is not None:
         commands += workload.commands(build_cluster(config))
     return sorted(commands, key=lambda each: each[0])

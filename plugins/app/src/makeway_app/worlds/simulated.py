@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,14 +26,20 @@ from makeway.worlds.events import (
     Event,
     Finished,
     Kill,
+    NodesDown,
+    NodesDrained,
+    NodesUp,
     Resume,
     SendSignal,
     Start,
+    Started,
     Submitted,
     Suspend,
 )
+from makeway_app.worlds.power import Power
 
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
+ABOUT_NODES = (NodesDown, NodesDrained, NodesUp)
 _COMPLETED = JobState.COMPLETED
 _NEVER = math.inf
 _STOPS = frozenset(("STOP", "TSTP", "TTIN", "TTOU"))
@@ -80,7 +87,8 @@ class _Process:
 class SimulatedWorld:
     """A world made of a workload, a list of people's commands, and a clockwork.
 
-    It knows the future, never fails, and does everything at the instant at which it is asked to.
+    It knows the future, never fails, and does everything at the instant at which it is asked to; only jobs on nodes
+    that are switched off begin once these have booted.
     """
 
     def __init__(
@@ -88,13 +96,20 @@ class SimulatedWorld:
         jobs: Iterable[JobSpec],
         clockwork: Clockwork,
         commands: Iterable[tuple[Seconds, Event]] = (),
+        power: Power | None = None,
     ) -> None:
-        """Take over `jobs`, in order of submission; they are read as time goes on."""
+        """Take over `jobs`, in order of submission; they are read as time goes on.
+
+        :param power: boots nodes; None: all of them are always on.
+        """
+        self._power = power
         self._clockwork = clockwork
         self._no_epilog = not clockwork.completing_time
         self._jobs: Iterator[JobSpec] = iter(jobs)
         self._next_job = next(self._jobs, None)
-        self._commands = sorted(commands, key=lambda item: item[0])
+        self._commands = deque(sorted(commands, key=lambda item: item[0]))
+        self._persons = sum(not isinstance(event, ABOUT_NODES) for _, event in self._commands)
+        """How many of them are not about nodes."""
         self._heap: list[_Scheduled] = []
         self._serial = 0
         self.processes: dict[str, _Process] = {}
@@ -136,11 +151,26 @@ class SimulatedWorld:
                     self._epilogs.append((at, process.job.id, process.incarnation))
         if commands:
             while commands and commands[0][0] <= at:
-                events.append(commands.pop(0)[1])
+                event = commands.popleft()[1]
+                self._persons -= not isinstance(event, ABOUT_NODES)
+                events.append(event)
         while job is not None and job.submit_at <= at:
             events.append(_new(Submitted, (job,)))
             job = self._next_job = next(self._jobs, None)
+        if self._power is not None:
+            self._power.heard(events, at)
+            events = [event for event in events if not (type(event) is Started and self._is_gone(event))]
         return at, events
+
+    def _is_gone(self, event: Started) -> bool:
+        """Whether a job was killed while its nodes booted."""
+        process = self.processes.get(event.job_id)
+        return process is None or process.incarnation != event.incarnation
+
+    @property
+    def only_nodes(self) -> bool:
+        """Whether nothing will ever happen by itself but that nodes are lost and come back."""
+        return not (self._heap or self._epilogs) and self._next_job is None and not self._persons
 
     def next_at(self) -> Seconds:
         """Return when anything happens next; infinite: never."""
@@ -169,7 +199,7 @@ class SimulatedWorld:
             job = action.job
             incarnation = action.incarnation or job.starts
             if type(action) is Start:
-                if job.begun_with or job.id in self.processes:
+                if job.begun_with or self._power is not None or job.id in self.processes:
                     self._start(job, now, incarnation)
                 else:  # as there, with few calls
                     spec, serial = job.spec, self._serial + 1
@@ -206,10 +236,13 @@ class SimulatedWorld:
         left = job.spec.run_time
         if left is not None and job.begun_with:
             left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
+        ready = now if self._power is None else self._power.starts(job, now)
+        if ready > now:
+            self._schedule(ready, Started(job.id, incarnation))
         self._serial = serial = self._serial + 1
-        self.processes[job.id] = process = _Process(job, incarnation, left, now, serial)
+        self.processes[job.id] = process = _Process(job, incarnation, left, ready, serial)
         if left is not None:
-            self._plan_end(job, process, left, now)
+            self._plan_end(job, process, left, ready)
 
     def _process(self, job: Job, incarnation: int) -> _Process | None:
         """Return what runs of this incarnation; None: nothing."""
@@ -349,6 +382,8 @@ class SimulatedWorld:
         self._now = now
         told = memory or {}
         for job in jobs:
+            if self._power is not None:
+                self._power.found(job, now)
             self._serial += 1
             known = told.get("processes", {}).get(job.id)
             left, since, ran, started, dying, still = known or self._left(job, now)

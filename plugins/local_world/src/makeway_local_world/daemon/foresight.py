@@ -76,6 +76,7 @@ def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ())
         world=attrs.evolve(config.world, name="world/simulated", state=None, settings={}),
         job=(),
         action=(),
+        outage=(),
     )
     watcher = _Watcher(job_id)
     witness = Witness(job_id)

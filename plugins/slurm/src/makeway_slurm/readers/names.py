@@ -18,8 +18,9 @@ MODELLED = frozenset(
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityType PriorityUsageResetPeriod PriorityWeightAge
     PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
     PriorityWeightTRES
-    ResvOverRun SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
-    SlurmctldParameters TaskPlugin TopologyParam TopologyPlugin""".split()
+    ResumeProgram ResumeTimeout ResvOverRun SchedulerParameters SchedulerTimeSlice SchedulerType
+    SelectType SelectTypeParameters
+    SlurmctldParameters SuspendExcNodes SuspendProgram SuspendTime TaskPlugin TopologyParam TopologyPlugin""".split()
 )
 """Parameters that the reader turns into configuration."""
 
@@ -30,8 +31,8 @@ RELEVANT = frozenset(
     MaxJobCount MaxNodeCount MaxTasksPerNode
     LicenseParameters NodeFeaturesPlugins PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin RebootProgram RequeueExit
-    RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout
-    SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime
+    RequeueExitHold ResumeFailProgram ResumeRate
+    SuspendExcParts SuspendExcStates SuspendRate
     SuspendTimeout VSizeFactor""".split()
 )
 """Parameters that can change which job runs when, and that are not modelled."""

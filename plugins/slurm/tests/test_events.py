@@ -1,0 +1,68 @@
+"""Outages from ``sacctmgr -P show event``, and nodes that Slurm switches off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from makeway.errors import ConfigError
+from makeway_app.cli.inputs import load_config
+from makeway_slurm.readers.events import outages_in
+
+# The columns that sacctmgr(1) lists for events, in their usual order.
+EVENTS = """\
+Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User
+lab||2025-06-01T00:00:00|Unknown||Cluster Registered TRES|
+lab|n3|2025-06-02T08:00:00|2025-06-03T08:00:00|DOWN*|Not responding|slurm(64030)
+lab|n1|2025-06-02T08:00:00|2025-06-03T08:00:00|DOWN|power|root(0)
+lab|n2|2025-06-04T00:00:00|Unknown|IDLE+DRAIN|disk|root(0)
+lab|n2|2025-06-04T00:00:00|Unknown|MIXED+PLANNED||
+"""
+
+
+def test_rows_about_nodes_are_outages(tmp_path: Path) -> None:
+    """Rows of one time together; the row of the cluster is none, and what is in service is left out."""
+    path = tmp_path / "events.txt"
+    path.write_text(EVENTS)
+    tables, odd = outages_in(path)
+    assert [(each.nodes, each.state, each.at, each.until) for each in tables] == [
+        ("n[1,3]", "down", "2025-06-02T08:00:00+00:00", "2025-06-03T08:00:00+00:00"),
+        ("n2", "drain", "2025-06-04T00:00:00+00:00", None),
+    ]
+    assert odd == ["1 rows left out: state MIXED+PLANNED"]
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    """With what is allowed."""
+    path = tmp_path / "events.txt"
+    path.write_text("JobID|State\n1|COMPLETED\n")
+    with pytest.raises(ConfigError, match="no column nodename, timestart, timeend"):
+        outages_in(path)
+
+
+def test_power_saving_is_read(tmp_path: Path) -> None:
+    """slurm.conf(5): all of SuspendTime, SuspendProgram and ResumeProgram are needed; SuspendExcNodes stay on."""
+    text = """\
+ClusterName=lab
+SlurmctldHost=head
+SuspendTime=600
+SuspendProgram=/sbin/off
+ResumeProgram=/sbin/on
+ResumeTimeout=300
+SuspendExcNodes=n1
+NodeName=n[1-3] CPUs=4 RealMemory=1000
+NodeName=c[1-2] CPUs=4 RealMemory=1000 State=CLOUD
+PartitionName=p Nodes=ALL Default=YES
+"""
+    path = tmp_path / "slurm.conf"
+    path.write_text(text)
+    loaded = load_config(path)
+    assert [(each.name, each.off, each.boot_time, each.off_after) for each in loaded.config.node] == [
+        ("n1", False, 0.0, None),
+        ("n[2-3]", False, 300.0, 600.0),
+        ("c[1-2]", True, 300.0, 600.0),
+    ]
+    assert any("ResumeTimeout=300" in text for text in loaded.warnings)
+    path.write_text(text.replace("ResumeProgram=/sbin/on\n", ""))
+    assert all(each.off_after is None for each in load_config(path).config.node)
