@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _QUICK = "makeway_local_world.commands.table"
 """Module that runs commands which need nothing else, if its distribution is installed."""
-_COMPLETION = "_MAKEWAY_COMPLETE"
+COMPLETION = "_MAKEWAY_COMPLETE"
 """Set by shells that want to know what may follow."""
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     """Run the command line."""
     open_streams()
     words = sys.argv[1:]
-    if words and _COMPLETION not in os.environ:
+    if words and COMPLETION not in os.environ:
         try:
             status = importlib.import_module(_QUICK).run(words[0], words[1:])
         except ModuleNotFoundError as error:
@@ -63,4 +63,4 @@ def main() -> None:
     importlib.import_module("makeway_app.cli").main()
 
 
-__all__ = ["main", "open_streams"]
+__all__ = ["COMPLETION", "main", "open_streams"]

@@ -1,4 +1,4 @@
-"""The command ``makeway``: replay, check, import, plugins.
+"""The command ``makeway``: replay, check, import, plugins, completion.
 
 ========  ====================================================================
 module    what it owns
@@ -26,6 +26,7 @@ COMMANDS = {
     "check": "makeway_app.cli.check:check",
     "import": "makeway_app.cli.importing:import_",
     "plugins": "makeway_app.cli.plugins:plugins",
+    "completion": "makeway_app.cli.completion:completion",
 }
 """Own commands, in the order of the help; each is imported when it is called."""
 
