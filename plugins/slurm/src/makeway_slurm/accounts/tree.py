@@ -3,6 +3,9 @@
 An association is a user in an account (in one partition, perhaps), or an account. They come as tables in the words
 of sacctmgr, in ``cluster.attributes.associations``: Account, User, Partition, ParentName, Share, Priority, limits, and
 what each has used (RawUsage, GrpWallRaw, GrpTRESRaw).
+
+Slurm lists every user. ``User = "*"`` stands for those that are not listed, each with an association of its own: the
+tree has `GUESTS` of them from the beginning, so that neither ranks nor books change, and gives them away by name.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ _PARENT_NUMBER = "2147483647"
 """How ``sacctmgr dump`` writes fairshare=parent."""
 ATTRIBUTE = "associations"
 """Key of ``[cluster.attributes]`` that holds the tables."""
+ANYBODY = "*"
+"""The user of a table that stands for all who are not listed."""
+GUESTS = 256
+"""Associations that there are for these; who comes when all are given away has none."""
 WHERE = f"cluster.attributes.{ATTRIBUTE}"
 
 
@@ -50,6 +57,10 @@ class Association:
     """QOS that its jobs may have; empty: not said."""
     default: bool = False
     """Whether it is the user's default account."""
+    spare: bool = False
+    """Whether it waits for a user who is not listed."""
+    guest: bool = False
+    """Whether it was given to one."""
     start: Mapping[str, float] = attrs.field(factory=dict)
     """What it had used when the run begins: ``raw`` and TRES in seconds, ``wall`` in seconds."""
     children: list[Association] = attrs.field(factory=list)
@@ -84,6 +95,10 @@ class Tree:
         for node in self.users:
             if not node.partition and (node.default or node.user not in self._home):
                 self._home[node.user] = node
+        self._spare = {
+            account: [node for node in reversed(self.users) if node.spare and node.account == account]
+            for account in dict.fromkeys(node.account for node in self.users if node.spare)
+        }
         self.accounts = frozenset(node.account for node in nodes)
         """All accounts, in lower case."""
         self.most_priority = max((priority_of(node) for node in nodes), default=0)
@@ -93,10 +108,25 @@ class Tree:
         if account is None:
             home = self._home.get(user)
             if home is None:
-                return None
+                return self.guest(user, next(iter(self._spare), ""))
             account = home.account
         low = account.lower()
-        return self._found.get((user, low, partition)) or self._found.get((user, low, ""))
+        return (
+            self._found.get((user, low, partition))
+            or self._found.get((user, low, ""))
+            or self.guest(user, low)
+        )
+
+    def guest(self, user: str, account: str) -> Association | None:
+        """Give an association to a user who is not listed; None: there is none for such users, or none left."""
+        left = self._spare.get(account)
+        if not left or not user:
+            return None
+        node = left.pop()
+        node.user, node.spare, node.guest = user, False, True
+        self._found[user, account, ""] = node
+        self._home.setdefault(user, node)
+        return node
 
     def of_job(self, job: Job) -> Association | None:
         """Return the association of a job in the partition where it runs or is tried."""
@@ -129,8 +159,11 @@ def build(tables: Iterable[Mapping[str, Any]]) -> Tree:
     for row, at in rows:
         node = _node(row, at, problems)
         if node is not None:
-            parents[id(node)] = str(row.get("parentname") or row.get("parent") or "").lower()
-            found.append(node)
+            several = _guests(node) if node.user == ANYBODY else [node]
+            parents.update(
+                (id(each), str(row.get("parentname") or row.get("parent") or "").lower()) for each in several
+            )
+            found += several
     accounts: dict[str, Association] = {}
     for node in found:
         if not node.user and accounts.setdefault(node.account, node) is not node:
@@ -166,6 +199,11 @@ def build(tables: Iterable[Mapping[str, Any]]) -> Tree:
             node.parent.children.append(node)
     _link(root, found)
     return Tree(root, found)
+
+
+def _guests(template: Association) -> list[Association]:
+    """Return the associations of users who are not listed."""
+    return [attrs.evolve(template, user=f"{ANYBODY}{at}", spare=True) for at in range(GUESTS)]
 
 
 def _key(word: str) -> str:

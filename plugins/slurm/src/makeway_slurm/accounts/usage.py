@@ -620,8 +620,13 @@ class UsageBook(Sums):
             "next_at": self.next_at,
             "ticks": self.ticks,
             "associations": {str(key): entry.save() for key, entry in self.associations.items()},
+            "guests": {str(key): [node.user, node.account] for key, node in self._guests()},
             "qos": {name: entry.save() for name, entry in self.qos.items()},
         }
+
+    def _guests(self) -> list[tuple[int, Association]]:
+        """Return the associations that were given to users who are not listed: others may get them another time."""
+        return [(node.index, node) for node in self.tree.nodes if node.guest] if self.tree is not None else []
 
     def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another book handed over; active jobs are charged already."""
@@ -634,9 +639,14 @@ class UsageBook(Sums):
         )
         for charge, rest in rests if self._steps else ():
             self._owe(charge, self.rest(charge) - rest)
+        guests = memory.get("guests", {})
         for key, used in memory["associations"].items():
-            if int(key) in self.associations:
-                self.associations[int(key)].restore(used)
+            index = int(key)
+            if key in guests and self.tree is not None:
+                node = self.tree.of(*guests[key], "")
+                index = -1 if node is None else node.index
+            if index in self.associations:
+                self.associations[index].restore(used)
         for name, used in memory["qos"].items():
             if name in self.qos:
                 self.qos[name].restore(used)

@@ -149,7 +149,8 @@ def share_rows(view: ClusterView, now: Seconds) -> list[tuple[str, ...]]:
     def add(node: Association, depth: int) -> None:
         found.append(_share_row(node, depth, multifactor, shares[node.index]))
         for child in sorted(node.children, key=lambda each: not each.user):
-            add(child, depth + 1)
+            if not child.spare:
+                add(child, depth + 1)
 
     add(tree.root, 0)
     return found
