@@ -39,8 +39,8 @@ def _victims(machine: default.Machine, jobs: list[JobSpec]) -> list[tuple[str, s
 
 def test_it_reads_back_as_it_was_written() -> None:
     for machine in (PLAIN, GPUS):
-        config = default.configuration(machine)
-        assert parse_toml(dump_toml(config), "default") == config
+        for config in (default.configuration(machine), default.lab(machine)):
+            assert parse_toml(dump_toml(config), "default") == config
 
 
 def test_urgent_jobs_suspend_normal_ones() -> None:
@@ -72,6 +72,47 @@ def test_a_job_that_wants_a_gpu_has_the_last_holder_requeued() -> None:
     assert _victims(GPUS, jobs) == [("u", "last", "requeue")]
     kept = [*jobs[:1], JobSpec(id="last", gres=gpu, submit_at=5.0, run_time=100.0, requeue=False), *jobs[2:]]
     assert _victims(GPUS, kept) == [("u", "first", "requeue")]
+
+
+def _starts(config: Any, jobs: list[JobSpec]) -> dict[str, float]:
+    """Return when each job started, in the simulated world."""
+    run = replay(config, jobs, (), Options()).summary()["jobs"]
+    return {
+        name: next(each["start"] for each in job["intervals"] if each["state"] == "RUNNING")
+        for name, job in run.items()
+    }
+
+
+def test_in_a_lab_nobody_waits_behind_the_array_of_another() -> None:
+    """One user's 40 tasks of 10 s fill 4 CPUs; another's job comes at 5 s, and starts with the next free CPU.
+
+    The CPUs are free at 10, 20, 30 s and so on. In order of submission, the job would come behind all 40 tasks.
+    """
+    array = [JobSpec(id=f"a{at}", user="ann", run_time=10.0) for at in range(40)]
+    jobs = [*array, JobSpec(id="b", user="bob", submit_at=5.0, run_time=10.0)]
+    assert _starts(default.configuration(PLAIN, world="world/simulated"), jobs)["b"] == 100.0
+    assert _starts(default.lab(PLAIN, world="world/simulated"), jobs)["b"] == 10.0
+
+
+def test_in_a_lab_a_user_has_half_of_the_gpus() -> None:
+    """In both partitions together; what is urgent is limited to half of the CPUs."""
+    machine = attrs.evolve(GPUS, cpus=8, gpus=4)
+    gpu = {"gpu": 1}
+    jobs = [
+        *(JobSpec(id=f"a{at}", user="ann", gres=gpu, run_time=100.0) for at in range(3)),
+        JobSpec(id="b", user="bob", gres=gpu, run_time=100.0),
+        JobSpec(id="u", user="bob", partitions=("urgent",), tasks=4, submit_at=10.0, run_time=100.0),
+        JobSpec(id="v", user="bob", partitions=("urgent",), submit_at=20.0, run_time=100.0),
+    ]
+    found = _starts(default.lab(machine, world="world/simulated"), jobs)
+    assert found == {"a0": 0.0, "a1": 0.0, "b": 0.0, "a2": 100.0, "u": 10.0, "v": 110.0}
+
+
+def test_times_of_a_lab() -> None:
+    """A job that says nothing has a day, an urgent one an hour; a limit beyond the partition's is refused."""
+    normal, urgent = default.lab(GPUS).partition
+    assert (normal.default_time, normal.max_time) == (86_400.0, 604_800.0)
+    assert (urgent.default_time, urgent.max_time) == (3600.0, 14_400.0)
 
 
 def test_units_keep_jobs_when_the_daemon_ends(tmp_path: Path) -> None:
@@ -155,6 +196,39 @@ def test_completion_names_jobs_and_partitions_and_is_silent_without_a_daemon(
     assert (found.value, found.help) == (job, "train PENDING")
     assert [each.value for each in shell.get_completions(["submit", "-p"], "u")] == ["urgent"]
     assert "doctor" in [each.value for each in shell.get_completions([], "do")]
+
+
+def test_shells_read_what_completion_prints(site: Site, tmp_path: Path) -> None:
+    """In bash as a person has it; the other shells get the script that click has for them."""
+    for name, word in (("zsh", "#compdef makeway"), ("fish", "complete --no-files --command makeway")):
+        assert word in site.ok("completion", name)
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    site.up()
+    job = site.submit("--hold", "-J", "train", "--", "true")
+    (tmp_path / "completion").write_text(site.ok("completion", "bash"))
+    (tmp_path / "makeway").write_text(f'#!/bin/sh\nexec {sys.executable} -m makeway "$@"\n')
+    (tmp_path / "makeway").chmod(0o755)
+    lines = f"""
+    PATH={tmp_path}:$PATH
+    . {tmp_path}/completion
+    COMP_WORDS=(makeway cancel '') COMP_CWORD=2
+    _makeway_completion makeway
+    echo "${{COMPREPLY[@]}}"
+    COMPREPLY=() COMP_WORDS=(makeway submit -p u) COMP_CWORD=3
+    _makeway_completion makeway
+    echo "${{COMPREPLY[@]}}"
+    """
+    told = subprocess.run(
+        [bash, "--norc", "-c", lines],
+        env=site.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (told.stdout, told.stderr) == (f"{job}\nurgent\n", "")
 
 
 def test_json_everywhere(site: Site) -> None:

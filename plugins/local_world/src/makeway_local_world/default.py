@@ -2,6 +2,8 @@
 
 Two partitions share them. Jobs of ``urgent`` suspend those of ``normal``; jobs that hold GPUs are requeued instead,
 since a suspended process keeps its GPU's memory (local-world 2.3). A job that is requeued keeps its place in the queue.
+
+The preset ``lab`` is the same for several people: fair share among them, and limits.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from makeway.config import (
     NodeTable,
     PartitionTable,
     PolicyTable,
+    QosTable,
     SchedulerTable,
     WorldTable,
     validate,
@@ -32,6 +35,10 @@ KEPT_SHARE = 0.05
 """Share of the memory that is kept for the system."""
 KILL_WAIT = 10.0
 """Seconds from SIGTERM to SIGKILL."""
+HOUR, DAY = 3600.0, 86400.0
+PERIOD = 2.0
+"""Seconds between two recalculations of fair share: who comes last waits for one at most."""
+WEIGHT = 10_000
 
 
 @attrs.frozen(kw_only=True)
@@ -153,4 +160,62 @@ def configuration(machine: Machine, world: str = "world/local") -> Config:
     return config
 
 
-__all__ = ["KILL_WAIT", "Machine", "check", "configuration", "count_gpus", "memory_mb", "this_machine"]
+def lab(machine: Machine, world: str = "world/local") -> Config:
+    """Return the configuration of a machine that several people share.
+
+    Who has used less of late comes first. A user has half of the GPUs at most, in all partitions together, and in
+    ``urgent`` half of the CPUs and one GPU.
+    """
+    plain = configuration(machine, world)
+    normal, urgent = plain.partition
+    everybody = {"Account": "lab", "User": "*"}
+    urgently = f"cpu={-(-machine.cpus // 2)}"
+    if machine.gpus:
+        everybody["GrpTRES"] = f"gres/gpu={-(-machine.gpus // 2)}"
+        urgently += ",gres/gpu=1"
+    config = attrs.evolve(
+        plain,
+        cluster=attrs.evolve(plain.cluster, attributes={"associations": [{"Account": "lab"}, everybody]}),
+        partition=(
+            attrs.evolve(normal, default_time=DAY, max_time=7 * DAY),
+            attrs.evolve(urgent, default_time=HOUR, max_time=4 * HOUR, qos="urgent"),
+        ),
+        qos=(QosTable(name="urgent", attributes={"MaxTRESPU": urgently}),),
+        policy=attrs.evolve(
+            plain.policy,
+            priority="priority/multifactor",
+            plugins=("limits/slurm", *plain.policy.plugins),
+            settings={"priority/multifactor": {"weight_fairshare": WEIGHT, "calc_period": PERIOD}},
+        ),
+    )
+    validate(config, "lab")
+    return config
+
+
+PRESETS = {"lab": lab}
+"""Configurations by name, for this machine."""
+
+
+def is_preset(path: Path) -> bool:
+    """Whether a preset is meant, rather than a file."""
+    return str(path) in PRESETS and not path.exists()
+
+
+def named(path: Path) -> str:
+    """Return how a daemon in another directory is told of a configuration."""
+    return str(path) if is_preset(path) else str(path.absolute())
+
+
+__all__ = [
+    "KILL_WAIT",
+    "PRESETS",
+    "Machine",
+    "check",
+    "configuration",
+    "count_gpus",
+    "is_preset",
+    "lab",
+    "memory_mb",
+    "named",
+    "this_machine",
+]

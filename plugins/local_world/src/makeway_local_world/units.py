@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from makeway_local_world.default import named
+
 _PLAIN = re.compile(r"[\w@%$+=:,./-]+")
 _UNIT = """\
 # {path}
@@ -58,7 +60,7 @@ def unit(*, system: bool, config: Path | None, state: Path | None = None) -> str
     words = [program(), "up", "--foreground"]
     words += ["--system"] if system else []
     words += [f"--state={state.absolute()}"] if state is not None else []
-    words += [str(config.absolute())] if config is not None else []
+    words += [named(config)] if config is not None else []
     environment = ["/usr/bin/env", f"MAKEWAY_STATE={state.absolute()}"] if state is not None else []
     again = [*environment, program(), "reload", *([words[-1]] if config else [])]
     if system:

@@ -86,6 +86,8 @@ def up(
 ) -> None:
     """Start the daemon, under CONFIG or one for this machine.
 
+    CONFIG is a file, or `lab`: fair share and limits for people who share this machine.
+
     Without CONFIG, the partitions `normal` and `urgent` share the CPUs, the memory and the GPUs of this machine; jobs
     of `urgent` suspend those of `normal`, and those that hold GPUs are requeued.
 
@@ -125,6 +127,8 @@ def configuration(path: Path | None) -> tuple[Config, str]:
     """
     if path is None:
         return default.configuration(default.this_machine()), THIS_MACHINE
+    if default.is_preset(path):
+        return default.PRESETS[str(path)](default.this_machine()), f"{path}, for {THIS_MACHINE}"
     loaded = load_config(path)
     note("warning", [*loaded.warnings, *loaded.matters])
     config = loaded.config
@@ -149,7 +153,10 @@ def _summary(config: Config) -> str:
     node = config.node[0]
     cpus = sum(each.cpus or 1 for each in config.node)
     gpus = node.gres.get("gpu", 0)
-    has = [f"{cpus} CPUs", f"{node.memory_mb / 1024:.1f} GiB"] + ([f"{gpus} GPUs"] if gpus else [])
+    has = [f"{cpus} CPUs", f"{node.memory_mb / 1024:.1f} GiB"]
+    if gpus:
+        found = default.count_gpus()
+        has.append(f"{gpus} GPUs" if found >= gpus else f"{found} of {gpus} GPUs")
     names = " and ".join(partition.name for partition in config.partition)
     what = "partition" if len(config.partition) == 1 else "partitions"
     return f"{', '.join(has)}; {what} {names}"
@@ -190,7 +197,7 @@ def _background(
     arguments += ["--system"] if system else []
     arguments += ["--recover"] if recover else []
     arguments += [f"--plugin={name}={path.absolute()}" for name, path in files.items()]
-    arguments += ["--", str(config.absolute())] if config is not None else []
+    arguments += ["--", default.named(config)] if config is not None else []
     with open(places.state / LOG, "ab") as log:
         os.fchmod(log.fileno(), 0o600)
         process = subprocess.Popen(
