@@ -93,11 +93,11 @@ def test_deleting(tmp_path: Path) -> None:
         pytest.param("", "got version None", id="empty"),
         pytest.param("[" * 100_000, "nested too deeply", id="nested"),
         pytest.param(
-            "[]", "got version None; allowed: 1; cancel the job and submit it again", id="no object"
+            "[]", "got version None; allowed: 2; cancel the job and submit it again", id="no object"
         ),
         pytest.param('{"makeway_submission": 99}', "got version 99", id="of a later makeway"),
         pytest.param(
-            '{"makeway_submission": 1}\n{"uid": "0"}', "uid: got '0'; allowed: a whole number", id="type"
+            '{"makeway_submission": 2}\n{"uid": "0"}\n{}', "uid: got '0'; allowed: a whole number", id="type"
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_the_file_says_its_version(tmp_path: Path) -> None:
     """So that a later makeway knows what it reads."""
     store(tmp_path, PLAIN)
     first = (directory_of(tmp_path, "7") / FILE).read_text().splitlines()[0]
-    assert json.loads(first)["makeway_submission"] == 1
+    assert json.loads(first)["makeway_submission"] == 2
 
 
 def test_tasks_of_an_array_share_one(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ PARTITION = "partition"
 """Word of `change` for the partitions of a job that waits, separated by commas."""
 BEGIN = "begin"
 """Word of `change` for the instant from which a job may start, in seconds of the run."""
-NAME, MEMORY, GPUS, ATTRIBUTE = "name", "memory_mb", "gpus", "attribute"
-"""Words of `change` for what a job that waits is called, its memory on each node, its GPUs there, and for what only the
-world and its policies read: ``attribute=NAME:JSON``."""
-CHANGES = (ATTRIBUTE, BEGIN, GPUS, MEMORY, NAME, "nice", PARTITION, "qos", "site_factor")
+NAME, MEMORY, GPUS, ATTRIBUTE, COMMAND = "name", "memory_mb", "gpus", "attribute", "command"
+"""Words of `change` for what a job that waits is called, its memory on each node, its GPUs there, for what only the
+world and its policies read (``attribute=NAME:JSON``), and for what people are shown of its command, as JSON."""
+CHANGES = (ATTRIBUTE, BEGIN, COMMAND, GPUS, MEMORY, NAME, "nice", PARTITION, "qos", "site_factor")
 """What `change` changes of a job that waits."""
 _LET_GO = ("priority", "release", "resume", "start")
 """Verbs that undo a hold or a stop; those of operators are undone by operators."""
@@ -322,6 +322,9 @@ class Commands:
             return
         if name == ATTRIBUTE:
             self._attribute(job, value)
+            return
+        if name == COMMAND:
+            put(job, spec=attrs.evolve(job.spec, command=tuple(json.loads(value))))
             return
         if name == "qos":
             qos = self._ledger.cluster.qos_named(value)

@@ -35,6 +35,9 @@ MOST_AFTER = 1000
 """Most jobs that one submission waits for."""
 MOST_CONDITIONS = 100_000
 """Conditions of all tasks of an array together."""
+MOST_RETRIES = 1000
+RETRIES = 5
+"""How often a job is retried that says by which exit codes only; as often as Slurm's ``max_batch_requeue`` allows."""
 CONDITIONS = ("after", "afterany", "afterok", "afternotok")
 KEY, AFTER, HOLD, SAVES = "key", "after", "hold", "saves"
 """Attributes of a job that the daemon keeps: key of the submission, conditions on others, whether it stays held once
@@ -85,9 +88,15 @@ class Request:
     requeue: bool | None = limited(None, None)
     signal: str | None = limited(None, Text(32))
     """``[B:]NAME[@SECONDS]``."""
+    retries: int | None = limited(
+        None, Number(0, MOST_RETRIES), "How often it waits again after it has failed by itself."
+    )
+    requeue_exit: str | None = limited(
+        None, Text(1000), "Exit codes after which it does so, as in 75,99-101; all but 0 without."
+    )
     dependency: str | None = limited(None, Text(20_000))
     """``afterok:12:13,afterany:14``."""
-    array: str | None = limited(None, Text(10_000))
+    array: str | None = limited(None, Text(60_000))
     """``0-9%2``."""
     command: tuple[str, ...] = limited((), Items(20_000, Program(STRING)))
     script: str | None = limited(None, Program(4 << 20))
@@ -100,6 +109,9 @@ class Request:
     error: str | None = limited(None, _PATH)
     open_mode: Literal["truncate", "append"] = limited("truncate", None)
     umask: int = limited(0o022, Number(0, 0o777))
+    export: str = limited(
+        "ALL", Text(10_000), "What was handed over of the environment; read when it is submitted again."
+    )
     limits: Mapping[str, tuple[int, ...]] = limited(
         dict, Table(32, Text(20), Items(2, Number(-1, 2**63 - 1), least=2), known=RESOURCES)
     )
@@ -139,7 +151,12 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
     :param runs: whether it has to name something to run.
     """
     found = problems(request)
-    for name, parse in (("signal", parse_signal), ("dependency", parse_after), ("array", _array)):
+    for name, parse in (
+        ("signal", parse_signal),
+        ("dependency", parse_after),
+        ("array", _array),
+        ("requeue_exit", parse_codes),
+    ):
         text = getattr(request, name)
         if text is not None and not any(each.where == name for each in found):
             try:
@@ -153,6 +170,9 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
         found.append(Problem("features", why))
     if found:
         return found
+    if request.requeue is False and (request.retries or request.requeue_exit):
+        name = "retries" if request.retries else "requeue_exit"
+        found.append(Problem(name, "the job may not start again (--no-requeue)"))
     if runs and request.script is None and not request.command:
         found.append(Problem("command", "nothing to run"))
     if request.script is not None and not request.script.startswith("#!"):
@@ -195,6 +215,21 @@ def parse_signal(text: str) -> tuple[UserSignal, bool]:
     if f"SIG{name}" not in numbers.Signals.__members__:
         raise ValueError(f"got signal {name!r}; allowed: a signal that Linux knows, as in USR1 or TERM")
     return UserSignal(name=name, lead=lead, batch_only="B" in flags), "B" in flags
+
+
+def parse_codes(text: str) -> tuple[int, ...]:
+    """Read ``75,99-101``, exit codes; 128 + n stands for signal n.
+
+    :raises ValueError: it is something else.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", part.strip())
+        first, last = (0, 0) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if not 1 <= first <= last <= 255:
+            raise ValueError(f"got {shown(part.strip())}; allowed: exit codes from 1 to 255, as in 75,99-101")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
 
 
 def parse_after(text: str) -> tuple[After, ...]:
@@ -261,9 +296,9 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
         exclusive=_whole() if request.exclusive else None,
         priority=0 if request.hold or afters else request.priority,
         nice=request.nice,
-        requeue=request.requeue,
+        requeue=True if request.retries or request.requeue_exit else request.requeue,
         signal=signal,
-        command=_told(request.command),
+        command=shown_of(request.command),
         attributes=attributes,
         wall_submit=wall,
     )
@@ -293,7 +328,7 @@ def _name_of(request: Request) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
-def _told(command: tuple[str, ...]) -> tuple[str, ...]:
+def shown_of(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return as much of a command as people are shown; what is run is stored once, with the submission."""
     told: list[str] = []
     left = MOST_TOLD
@@ -303,6 +338,15 @@ def _told(command: tuple[str, ...]) -> tuple[str, ...]:
         told.append(word[:left])
         left -= len(word) + 1
     return tuple(told)
+
+
+_NOT_AGAIN = ("key", "environment", "command", "script", "begin", "dependency", "hold")
+"""Fields of a request that say nothing of another submission like it, or stand beside those that do."""
+
+
+def _kept(request: Request) -> dict[str, Any]:
+    """Return what was asked for beyond the defaults, for another submission like it."""
+    return {name: value for name, value in unstructure(request).items() if name not in _NOT_AGAIN}
 
 
 def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) -> Submission:
@@ -326,7 +370,9 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         umask=request.umask,
         limits=dict(request.limits),
         nice=request.process_nice,
-        requeueable=requeueable,
+        requeueable=requeueable or bool(spec.requeue),
+        retries=(RETRIES if request.requeue_exit else 0) if request.retries is None else request.retries,
+        requeue_exit=parse_codes(request.requeue_exit) if request.requeue_exit else (),
         signal=None if signal is None else signal.name,
         signal_before=60.0 if signal is None else signal.lead,
         signal_leader_only=leader_only,
@@ -336,6 +382,7 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         gpus=request.gpus,
         spec=unstructure(spec),
         array=request.array,
+        asked=_kept(request),
     )
 
 
@@ -357,7 +404,9 @@ __all__ = [
     "check",
     "conditions",
     "parse_after",
+    "parse_codes",
     "parse_signal",
+    "shown_of",
     "specs",
     "submission_of",
 ]

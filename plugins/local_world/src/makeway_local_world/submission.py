@@ -4,8 +4,9 @@ The daemon stores a submission before the engine hears of the job; the world rea
 
     STATE/jobs/ID/submission.json      0600 in 0700: it holds the user's environment, which may hold secrets
 
-The tasks of an array share one. The first line says the version and where the output goes, the second one all of it;
-that one is cut off once all jobs have ended. Files of another version are refused.
+The tasks of an array share one. The first line says the version and where the output goes, the second one what another
+submission like it would ask for, the third one the rest: that one, with the environment, is cut off once all jobs have
+ended. Files of another version are refused.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from makeway.state import Held
 from makeway_local_world.keeping.files import open_directory, write_durably
 
 T = TypeVar("T")
-VERSION = 1
+VERSION = 2
 """Version of the file."""
+MOST_KEPT = 64 << 10
+"""Bytes of the second line beyond which it is cut off, too, once all jobs have ended."""
 FILE = "submission.json"
 HELD = "held"
 """What a start holds is in a file of this name and the number of the start."""
@@ -84,6 +87,10 @@ class Submission:
     """Added to the niceness; only root may lower it."""
     requeueable: bool = True
     """Whether the job may be started again from the beginning. Its leader then dies with its keeper."""
+    retries: int = 0
+    """How often it waits again after it has failed by itself."""
+    requeue_exit: tuple[int, ...] = ()
+    """Exit codes after which it does so, 128 + n for signal n; empty: all but 0."""
     signal: str | None = None
     """Signal ahead of the time limit, without SIG; None: none."""
     signal_before: float = 60.0
@@ -103,6 +110,19 @@ class Submission:
     lost."""
     array: str | None = None
     """Of an array its tasks as they were asked for: ``0-9``."""
+    asked: Mapping[str, Any] = attrs.field(factory=dict)
+    """What else its user asked for beyond the defaults, by the names of `makeway_local_world.requests.Request`."""
+
+
+@attrs.frozen(kw_only=True)
+class Kept:
+    """What another submission like one would ask for; known after its end, too."""
+
+    user: str
+    uid: int
+    command: tuple[str, ...] = ()
+    script: str | None = None
+    asked: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -190,9 +210,12 @@ def beside(job_id: str, kind: str, incarnation: int) -> str:
 
 def encoded(submission: Submission) -> bytes:
     """Return a submission as it is stored."""
+    plain = unstructure(submission)
     where = {each.name: getattr(submission, each.name) for each in attrs.fields(Where)}
-    rest = attrs.evolve(submission, spec={}, array=None)
-    lines = ({_KEY: VERSION, **where}, unstructure(rest))
+    names = {each.name for each in attrs.fields(Kept)}
+    again = {name: value for name, value in plain.items() if name in names}
+    rest = {name: value for name, value in plain.items() if name not in {"spec", "array", *names}}
+    lines = ({_KEY: VERSION, **where}, again, rest)
     return "".join(json.dumps(each, sort_keys=True) + "\n" for each in lines).encode("ascii")
 
 
@@ -226,10 +249,33 @@ def load(state: Path, job_id: str) -> Submission:
 
     :raises SubmissionError: there is none, or it cannot be read; the text names the file.
     """
-    path, _, rest = _read(state, job_id)
-    if not rest:
+    path, _, more = _read(state, job_id)
+    if len(more) < 2:
         raise SubmissionError(f"{path}: what was to be run is forgotten, since the job has ended")
-    return _of_plain(rest, Submission, path)
+    return _of_plain(more[0] | more[1], Submission, path)
+
+
+def kept(state: Path, job_id: str) -> Kept:
+    """Read what another submission like that of a job would ask for, also of one that has ended.
+
+    :raises SubmissionError: as `load`.
+    """
+    path, _, more = _read(state, job_id)
+    if not more:
+        raise SubmissionError(
+            f"the command of job {job_id} is forgotten: it took more than {MOST_KEPT >> 10} KiB; submit it as before"
+        )
+    return _of_plain(more[0], Kept, path)
+
+
+def rewrite(state: Path, job_id: str, command: tuple[str, ...]) -> None:
+    """Let another command be run for a job that waits.
+
+    :raises SubmissionError, OSError: it could not be done; what was stored is as it was.
+    """
+    before, place = load(state, job_id), where(state, job_id)
+    spec = {**place.spec, "command": list(command)}
+    store(state, attrs.evolve(before, command=command, script=None, spec=spec, array=place.array))
 
 
 def where(state: Path, job_id: str) -> Where:
@@ -241,8 +287,8 @@ def where(state: Path, job_id: str) -> Where:
     return _of_plain({key: value for key, value in first.items() if key != _KEY}, Where, path)
 
 
-def _read(state: Path, job_id: str) -> tuple[Path, dict[str, Any], Any]:
-    """Return the file of a job, and what its lines say; the second one may be cut off."""
+def _read(state: Path, job_id: str) -> tuple[Path, dict[str, Any], list[dict[str, Any]]]:
+    """Return the file of a job, what its first line says, and what the others say that are not cut off."""
     path = directory_of(state, job_id) / FILE
     try:
         first, *rest = [json.loads(line) for line in path.read_bytes().splitlines()] or [None]
@@ -258,7 +304,7 @@ def _read(state: Path, job_id: str) -> tuple[Path, dict[str, Any], Any]:
             f"{path}: got version {version!r}; allowed: {VERSION}; "
             "cancel the job and submit it again, or start the makeway that stored it"
         )
-    return path, first, rest[0] if rest else None
+    return path, first, rest
 
 
 def _of_plain(data: Any, cls: type[T], path: Path) -> T:
@@ -269,11 +315,11 @@ def _of_plain(data: Any, cls: type[T], path: Path) -> T:
 
 
 def forget(state: Path, job_id: str) -> None:
-    """Cut off what was run for a job that has ended; where its output is stays known. Nothing is raised."""
+    """Cut off the environment of a job that has ended; its command and its output stay known. Nothing is raised."""
     path = directory_of(state, job_id) / FILE
     with contextlib.suppress(OSError), open(path, "r+b", opener=_not_by_links) as stream:
-        stream.readline()
-        stream.truncate()
+        first, second = stream.readline(), stream.readline(MOST_KEPT)
+        stream.truncate(len(first) + (len(second) if second.endswith(b"\n") else 0))
 
 
 def _not_by_links(path: str, flags: int) -> int:
@@ -308,6 +354,7 @@ __all__ = [
     "FILE",
     "HELD",
     "VERSION",
+    "Kept",
     "Names",
     "Submission",
     "SubmissionError",
@@ -318,9 +365,11 @@ __all__ = [
     "encoded",
     "file_name",
     "forget",
+    "kept",
     "load",
     "load_held",
     "paths",
+    "rewrite",
     "store",
     "store_held",
     "stored_as",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.commands.words import Option, command
+from makeway_local_world.handed import ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,20 +70,9 @@ def _folded(jobs: list[dict[str, Any]], rows: list[tuple[str, ...]]) -> list[tup
         key = (f"{job['array']}_[]", *row[1:]) if alike else row
         together.setdefault(key, []).append(job["task"] if alike else 0)
     return [
-        (f"{key[0][:-1]}{_ranges(tasks)}]", *key[1:]) if key[0].endswith("_[]") else key
+        (f"{key[0][:-1]}{ranges(tasks)}]", *key[1:]) if key[0].endswith("_[]") else key
         for key, tasks in together.items()
     ]
-
-
-def _ranges(numbers: list[int]) -> str:
-    """Return numbers as ``0-3,7``."""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
 def gpus(job: dict[str, Any]) -> str:

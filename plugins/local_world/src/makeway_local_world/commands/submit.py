@@ -9,7 +9,7 @@ import sys
 import time
 
 from makeway_local_world.commands import options, terminal
-from makeway_local_world.commands.client import Absent, Daemon
+from makeway_local_world.commands.client import Absent, Daemon, job_route
 from makeway_local_world.commands.words import Argument, Command, Option, Wrong, command, whole
 from makeway_local_world.handed import RESOURCES
 
@@ -180,6 +180,14 @@ ASKED = (
         help="Whether it may start again from the beginning.",
     ),
     Option(
+        "--retries", reads=whole(0, 1000), metavar="N", help="Let it wait again so often after it has failed."
+    ),
+    Option(
+        "--requeue-exit",
+        metavar="CODES",
+        help="Only after these exit codes, as in 75,99-101; 5 times unless --retries says.",
+    ),
+    Option(
         "--signal",
         metavar="[B:]NAME[@SECONDS]",
         help="A signal ahead of its end; B: to its first process only.",
@@ -267,16 +275,8 @@ def submit(waits: bool, parsable: bool, key: str | None, as_json: bool, **given:
     waits = waits or bool(request.pop("waits", False))
     request["key"] = key or os.urandom(16).hex()
     server, answer = hand_in(request)
-    if as_json and not waits:
-        terminal.put(answer)
-    elif parsable:
-        terminal.say(answer["id"])
-    elif not as_json:
-        tasks = len(answer["jobs"])
-        terminal.say(
-            f"submitted job {answer['id']}"
-            + (f" ({tasks} tasks)" if answer["jobs"] != [answer["id"]] else "")
-        )
+    if not (as_json and waits):
+        _tell(answer, parsable=parsable, as_json=as_json)
     if not waits:
         return 0
     from makeway_local_world.commands.output import ended, exit_status
@@ -285,6 +285,38 @@ def submit(waits: bool, parsable: bool, key: str | None, as_json: bool, **given:
     if as_json:
         terminal.put({**answer, "ended": found})
     return max(map(exit_status, found))
+
+
+@command(
+    "again",
+    options.JOB_OR_LAST,
+    Option("--failed", flag=True, help="Of an array only the tasks that failed."),
+    Option("--parsable", flag=True, help="Print the id alone."),
+    options.JSON,
+)
+def again(job: str | None, failed: bool, parsable: bool, as_json: bool) -> None:
+    """Submit a job again, as another one: the same command, options and directory.
+
+    What its --export names is taken from this shell's environment. It does not wait for the jobs, or for the instant,
+    that the first one waited for. Without JOB, the one that you submitted last.
+    """
+    server = Daemon()
+    job = job or options.last_job(server)
+    request = server.get(job_route(job, "request"), failed=int(failed))
+    request["environment"] = environment(request.get("export", "ALL"), os.environ)
+    request["key"] = os.urandom(16).hex()
+    _tell(hand_in(request)[1], parsable=parsable, as_json=as_json)
+
+
+def _tell(answer: Mapping[str, Any], *, parsable: bool, as_json: bool) -> None:
+    """Say what a submission came to."""
+    if as_json:
+        terminal.put(answer)
+    elif parsable:
+        terminal.say(answer["id"])
+    else:
+        tasks = f" ({len(answer['jobs'])} tasks)" if answer["jobs"] != [answer["id"]] else ""
+        terminal.say(f"submitted job {answer['id']}{tasks}")
 
 
 def hand_in(request: Mapping[str, Any]) -> tuple[Daemon, dict[str, Any]]:
@@ -346,7 +378,7 @@ def asked(command: Command, given: dict[str, Any], *, runs: bool = True) -> dict
 
         found = saving.saved(found, every)
     found.setdefault("limits", _limits("ALL"))
-    found["environment"] = environment(found.pop("export", "ALL"), os.environ)
+    found["environment"] = environment(found.get("export", "ALL"), os.environ)
     found["cwd"] = os.path.normpath(os.path.join(os.getcwd(), found.get("cwd", ".")))
     umask = os.umask(0o077)
     os.umask(umask)
@@ -417,4 +449,4 @@ def environment(export: str, ours: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-__all__ = ["asked", "environment", "hand_in", "instant", "submit", "whom"]
+__all__ = ["again", "asked", "environment", "hand_in", "instant", "submit", "whom"]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from makeway_local_world.commands.words import Command
 
 COMMANDS = {
+    "again": "submit:again",
     "cancel": "verbs:cancel",
     "checkpoint": "verbs:checkpoint",
     "doctor": "site:doctor",

@@ -167,14 +167,22 @@ _READ: dict[str, Callable[[str], float]] = {
 """Fields of an update that people write otherwise than the daemon does."""
 
 
-@command("update", options.JOB, Argument("changes", "FIELD=VALUE...", many=True), options.JSON)
-def update(job: str, changes: tuple[str, ...], as_json: bool) -> int:
+@command(
+    "update",
+    options.JOB,
+    Argument("changes", "[FIELD=VALUE... | -- COMMAND [ARGUMENT]...]", many=True, required=False),
+    options.JSON,
+    behind="command",
+)
+def update(job: str, changes: tuple[str, ...], command: tuple[str, ...], as_json: bool) -> int:
     """Change a job: time=LIMIT, also while it runs; while it waits what it asks for, and when it may begin.
 
     While it waits: name=NAME, partition=NAME,..., qos=NAME, mem=4G, gpus=N, begin=18:30, dependency=afterok:ID,
-    priority=N, nice=N. An empty dependency lets it wait for no other. What it runs cannot be changed. Plain users may
-    only shorten limits and lower priorities.
+    priority=N, nice=N. An empty dependency lets it wait for no other. Behind -- stands a COMMAND that it runs instead
+    of its own. Plain users may only shorten limits and lower priorities.
     """
+    if bool(changes) == bool(command):
+        raise Wrong("name fields, as in time=2:00:00, or a command behind --")
     wanted = {}
     for text in changes:
         field, equals, value = text.partition("=")
@@ -186,7 +194,7 @@ def update(job: str, changes: tuple[str, ...], as_json: bool) -> int:
             except ValueError as error:
                 raise Wrong(f"{field}: {error}") from None
         wanted[field] = value
-    return order("update", (job,), as_json, changes=wanted)
+    return order("update", (job,), as_json, **({"command": command} if command else {"changes": wanted}))
 
 
 @command("drain", Argument("reason", "[REASON]", required=False), options.JSON)

@@ -26,6 +26,7 @@ from makeway_local_world.daemon.bodies import (
     PageBody,
     QueueQuery,
     ReloadBody,
+    RequestQuery,
     WaitQuery,
 )
 from makeway_local_world.daemon.desk import Unwritten
@@ -206,6 +207,7 @@ async def order(request: web.Request) -> web.Response:
         state=wanted.state,
         value=wanted.value,
         changes=tuple(wanted.changes.items()),
+        command=wanted.command,
     )
     return web.json_response(await request.app[SERVICE].order(caller_of(request), given))
 
@@ -247,6 +249,16 @@ async def whom(request: web.Request) -> web.Response:
 async def logs(request: web.Request) -> web.Response:
     """Say where the output of a job is."""
     return web.json_response(await request.app[SERVICE].logs(caller_of(request), request.match_info["id"]))
+
+
+async def again(request: web.Request) -> web.Response:
+    """Say what another submission like that of a job asks for; for its owner."""
+    query = query_of(request, RequestQuery)
+    return web.json_response(
+        await request.app[SERVICE].request(
+            caller_of(request), request.match_info["id"], failed=bool(query.failed)
+        )
+    )
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
@@ -334,6 +346,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/jobs/{id}", job),
     ("GET", "/v1/jobs/{id}/wait", wait),
     ("GET", "/v1/jobs/{id}/logs", logs),
+    ("GET", "/v1/jobs/{id}/request", again),
     ("GET", "/v1/jobs/{id}/why", why),
     ("POST", "/v1/whom", whom),
     ("POST", "/v1/commands", order),
@@ -346,7 +359,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/openapi.json", openapi),
 )
 """What the socket and the page offer; the socket alone also makes addresses of pages."""
-SLOW = (why, whom, history)
+SLOW = (again, why, whom, history)
 """What computes for long: one of each user at a time."""
 READING = ("GET", "HEAD")
 """Methods that change nothing."""

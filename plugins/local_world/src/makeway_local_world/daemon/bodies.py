@@ -18,6 +18,7 @@ import attrs
 from makeway.errors import ConfigError, Problem
 from makeway.plain import shown
 from makeway.settings import structure
+from makeway_local_world.daemon.verbs import LONGEST_UPDATE
 from makeway_local_world.limits import Items, Number, Program, Table, Text, limited, problems
 from makeway_local_world.requests import SOURCE, Request, check
 
@@ -53,6 +54,9 @@ class OrderBody:
         dict,
         Table(10, Text(40), Text(1000)),
         "With update: begin (Unix time), dependency, gpus, mem (MB), name, nice, partition, priority, qos, time (s).",
+    )
+    command: tuple[str, ...] = limited(
+        (), Items(1000, Program(LONGEST_UPDATE)), "With update, instead of changes: what the job runs."
     )
 
 
@@ -91,6 +95,13 @@ class WaitQuery:
     """How long to wait."""
 
     longest: float = limited(55.0, Number(0, 1e9), "Seconds after which it is answered anyway; at most 55.")
+
+
+@attrs.frozen(kw_only=True)
+class RequestQuery:
+    """Which tasks are wanted."""
+
+    failed: int = limited(0, Number(0, 1), "1: of an array only the tasks that failed.")
 
 
 @attrs.frozen(kw_only=True)
@@ -246,6 +257,7 @@ __all__ = [
     "PageBody",
     "QueueQuery",
     "ReloadBody",
+    "RequestQuery",
     "WaitQuery",
     "body_of",
     "parsed",

@@ -21,6 +21,7 @@ from makeway_local_world.daemon.bodies import (
     PageBody,
     QueueQuery,
     ReloadBody,
+    RequestQuery,
     WaitQuery,
 )
 from makeway_local_world.limits import ABOUT, LIMIT
@@ -30,6 +31,7 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _OBJECT = {"type": "object"}
 _QUERIES: Mapping[str, type[Any]] = {
     "/v1/jobs": QueueQuery,
+    "/v1/jobs/{id}/request": RequestQuery,
     "/v1/jobs/{id}/wait": WaitQuery,
     "/v1/events": EventsQuery,
     "/v1/history": HistoryQuery,

@@ -241,6 +241,7 @@ def _size(request: Request, tasks: int) -> int:
         *request.command,
         *(text for item in request.environment.items() for text in item),
         request.script or "",
+        request.export,
     ]
     each = ROW + len(request.dependency or "") + len(request.features)
     return sum(map(len, run)) + tasks * each

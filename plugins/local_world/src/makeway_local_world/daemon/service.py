@@ -26,6 +26,7 @@ from makeway_local_world.daemon.people import Rules, forget, name_of, rules_of, 
 from makeway_local_world.daemon.reserve import Reserve
 from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
 from makeway_local_world.daemon.waiting import Waiting
+from makeway_local_world.handed import ranges
 from makeway_local_world.places import Places
 from makeway_local_world.processes.ends import end_of
 from makeway_local_world.requests import AFTER, Request, parse_after
@@ -33,6 +34,8 @@ from makeway_local_world.requests import AFTER, Request, parse_after
 T = TypeVar("T")
 _HAVE = ("RUNNING", "SUSPENDED", "COMPLETING")
 """States in which a job has what it was given."""
+_FAILED = ("FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
+"""Ends that were neither good nor wanted by a person."""
 STOPPED = "stopped by a signal; it keeps its CPUs"
 PATIENCE = 1.0
 """Seconds for which a look at the queue waits for the engine; then it shows what was there before."""
@@ -288,7 +291,7 @@ class Service:
         after = dict(order.changes).get("dependency") if order.verb == "update" else None
         if after:
             await self._check_conditions(after, "dependency")
-        outcome: Outcome = await self.ask(lambda: self.verbs.judge(order, caller.uid, caller.name))
+        outcome: Outcome = await self.ask(lambda: self._judge(order, caller))
         if outcome.commands:
             names = [command.job_id for command in outcome.commands]
             refused = await asyncio.wrap_future(
@@ -301,6 +304,34 @@ class Service:
             if after is not None:
                 await self.ask(lambda: self.waiting.renew(names))
         return outcome.as_dict()
+
+    def _judge(self, order: Order, caller: Caller) -> Outcome:
+        """Judge an order; another command is stored at once, for between two steps no job can start."""
+        outcome = self.verbs.judge(order, caller.uid, caller.name)
+        if order.command:
+            for job_id in {submission.stored_as(command.job_id) for command in outcome.commands}:
+                submission.rewrite(self.places.state, job_id, order.command)
+        return outcome
+
+    async def request(self, caller: Caller, job_id: str, *, failed: bool) -> dict[str, Any]:
+        """Return what another submission like that of a job asks for; whoever asks adds the environment.
+
+        :param failed: whether only those tasks are wanted that failed.
+        """
+        tasks = await self.tasks(job_id)
+        kept = await self.elsewhere(submission.kept, self.places.state, tasks[0])
+        if kept.uid != caller.uid:
+            raise Refusal(f"job {job_id} belongs to {kept.user}, which alone may submit it again")
+        found = {**kept.asked, "command": list(kept.command), "script": kept.script}
+        if failed:
+            states = await self.elsewhere(lambda: {each: self.past.state_of(each) for each in tasks})
+            tasks = [each for each in tasks if states[each] in _FAILED]
+            if not tasks:
+                raise Refusal(f"job {job_id}: nothing of it has failed")
+        if "array" in found and (failed or tasks == [job_id]):
+            _, mark, most = str(found["array"]).partition("%")
+            found["array"] = ranges(int(each.rpartition("_")[2]) for each in tasks) + mark + most
+        return found
 
     def _over(self, job_ids: Iterable[str]) -> set[str]:
         """Return those of these jobs that are over, or only have processes left to go."""

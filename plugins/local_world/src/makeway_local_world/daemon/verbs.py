@@ -15,7 +15,7 @@ from makeway.model import Job, JobState, SuspendedBy
 from makeway.worlds.events import Command
 from makeway_engine.engine import Engine
 from makeway_local_world.daemon.people import Rules
-from makeway_local_world.requests import AFTER, HOLD, SAVES, parse_after, parse_signal
+from makeway_local_world.requests import AFTER, HOLD, SAVES, parse_after, parse_signal, shown_of
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 STATES = ("pending", "running", "suspended")
@@ -27,6 +27,8 @@ _WORDS = {"time": "time_limit", "mem": "memory_mb"}
 """Field of an update -> what the engine calls it, where that is something else."""
 _LARGEST = {"gpus": 100_000, "mem": 2**33}
 _LONGEST_NAME = 255
+LONGEST_UPDATE = 4000
+"""Bytes of a command that a waiting job is given; a longer one takes storage that only a submission is asked for."""
 
 
 class Unknown(Exception):  # noqa: N818  # an answer, not a fault
@@ -54,6 +56,8 @@ class Order:
     """With signal its name; with start what it does not look at."""
     changes: tuple[tuple[str, str], ...] = ()
     """With update what is changed to what."""
+    command: tuple[str, ...] = ()
+    """With update, instead of changes: what the job runs."""
 
     @property
     def chooses(self) -> bool:
@@ -249,6 +253,8 @@ class Verbs:
 
     # ---------------------------------------------------------------------------- update
     def _update(self, order: Order, job: Job, user: str | None) -> list[Command] | str:
+        if order.command:
+            return self._run_other(order, job, user)
         if not order.changes:
             return f"nothing to change; allowed: {', '.join(f'{each}=VALUE' for each in UPDATES)}"
         commands = []
@@ -281,6 +287,26 @@ class Verbs:
                 value = str(math.ceil(self._instant(float(value))))
             commands.append(Command("change", job.id, user, f"{_WORDS.get(what, what)}={value}"))
         return commands
+
+    def _run_other(self, order: Order, job: Job, user: str | None) -> list[Command] | str:
+        """Let a job that waits run another command; the tasks of an array share one."""
+        size = len("\0".join(order.command).encode("utf-8", "surrogateescape"))
+        if order.changes:
+            return "allowed: fields or a command, not both"
+        if size > LONGEST_UPDATE:
+            return f"command: got {size:,} bytes; allowed: {LONGEST_UPDATE:,}"
+        if job.state is not JobState.PENDING:
+            return f"command: it is {job.state.value.lower()}, not pending"
+        if job.spec.attributes.get(SAVES):
+            return "command: its checkpoint command belongs to the one that it has; submit it again"
+        array = job.spec.array_id
+        if array is not None:
+            if array not in order.jobs:
+                return f"command: all tasks of an array share one; name the array: {array}"
+            live = (each for each in self._engine().ledger.jobs.values() if each.spec.array_id == array)
+            if any(each.state is not JobState.PENDING for each in live):
+                return f"command: tasks of array {array} run already, and all share one command"
+        return [Command("change", job.id, user, f"command={json.dumps(shown_of(order.command))}")]
 
     def _depend(self, job: Job, text: str, user: str | None) -> list[Command] | str:
         """Let a job that waits wait for others, or for none any more."""
@@ -338,4 +364,4 @@ def _beyond(job: Job, what: str, value: str) -> str:
     return ""
 
 
-__all__ = ["UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs"]
+__all__ = ["LONGEST_UPDATE", "UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs"]

@@ -95,6 +95,8 @@ def _started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
         "tier": mandate.get("tier", 0),
         "uid": mandate["uid"],
         "requeueable": bool(mandate.get("requeueable")),
+        "retries": mandate.get("retries", 0),
+        "requeue_exit": mandate.get("requeue_exit", []),
     }
 
 

@@ -7,10 +7,11 @@ import logging
 import time
 from typing import Any
 
+from makeway.model import JobState
 from makeway_local_world.keeping import proc, words
 from makeway_local_world.processes import leftovers, news
 from makeway_local_world.processes.case import Case
-from makeway_local_world.processes.ends import end_of_plain
+from makeway_local_world.processes.ends import End, end_of, end_of_plain
 from makeway_local_world.processes.holding import Holding
 from makeway_local_world.processes.news import News
 from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, all_keys
@@ -107,8 +108,10 @@ class Finding:
             text += f"; {', '.join(f'{each.name} ({each.pid})' for each in left)} cannot be killed"
         return text, self._hand.site.settings.keeper_lost
 
-    def what_became_of(self, key: Key, told: dict[str, Any]) -> News:
-        """Return what an exit file means."""
+    def what_became_of(self, look: Found) -> News:
+        """Return what the exit file of an incarnation means."""
+        key, told = look.key, look.exit
+        assert told is not None
         end = end_of_plain(told)
         if told.get("then"):
             return news.Lost(key, told["then"], "requeue")
@@ -116,7 +119,23 @@ class Finding:
             return news.Lost(key, end.failed, "requeue")
         if end.killed is not None and told.get("ends_by") != "daemon":
             return news.Lost(key, end.killed, self._hand.site.settings.keeper_lost)
-        return news.Over(key, end)
+        why = self._retried(key, look.started or {}, end)
+        return news.Lost(key, why, "requeue") if why else news.Over(key, end)
+
+    def _retried(self, key: Key, started: dict[str, Any], end: End) -> str:
+        """Say why a job that has failed by itself waits again; empty: it does not, or did so often enough."""
+        most, codes = int(started.get("retries", 0)), started.get("requeue_exit", [])
+
+        def counts(end: End) -> bool:
+            fits = not codes or (128 + end.signal if end.signal else end.code) in codes
+            return end.killed is None and end.state is not JobState.COMPLETED and fits
+
+        if not most or not counts(end):
+            return ""
+        job_id, incarnation = key
+        before = (end_of(self._hand.site.directory, job_id, each) for each in range(1, incarnation))
+        number = 1 + sum(1 for each in before if each is not None and not each.failed and counts(each))
+        return f"{end.why or 'it failed'}; retry {number} of {most}" if number <= most else ""
 
 
 __all__ = ["LOOK_AGAIN", "MOST_TRIES", "Finding"]

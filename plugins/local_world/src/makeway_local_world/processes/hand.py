@@ -377,7 +377,7 @@ class Hand:
         if look.fate is Fate.NEVER:
             self._never_started(case)
         elif look.fate is Fate.ENDED and look.exit is not None:
-            self._ended(case, look.exit)
+            self._ended(case, look, look.exit)
         else:
             self._lost(case, look)
 
@@ -400,7 +400,7 @@ class Hand:
         case.place.close(None)
         self.refused(case.key, action, why)
 
-    def _ended(self, case: Case, told: dict[str, Any]) -> None:
+    def _ended(self, case: Case, look: Found, told: dict[str, Any]) -> None:
         end = end_of_plain(told)
         if case.start is not None and end.failed:
             self._start_failed(case, end.failed)
@@ -408,7 +408,7 @@ class Hand:
         if case.start is not None:  # it began, and ended before anybody heard of it
             self._began(case, case.start)
         self.let_go(case)
-        self.tell(self.finding.what_became_of(case.key, told))
+        self.tell(self.finding.what_became_of(look))
         self._settle_rest(case)
 
     def _lost(self, case: Case, look: Found) -> None:

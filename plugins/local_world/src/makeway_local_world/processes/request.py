@@ -77,6 +77,8 @@ def mandate_of(
         "gpus": list(gpus or ()),
         "tier": job.partition.priority_tier,
         "requeueable": submission.requeueable,
+        "retries": submission.retries,
+        "requeue_exit": list(submission.requeue_exit),
         "watched": action.stopped or ahead_of(submission, action.job.time_limit) is not None,
     }
 

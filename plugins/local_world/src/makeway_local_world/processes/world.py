@@ -107,7 +107,7 @@ class LocalWorld:
         elif look.fate is Fate.NEVER:
             self._never.add(look.key)
         elif look.fate is Fate.ENDED and look.exit is not None:
-            end, became = end_of_plain(look.exit), self._hand.finding.what_became_of(look.key, look.exit)
+            end, became = end_of_plain(look.exit), self._hand.finding.what_became_of(look)
             if end.failed:  # it never ran: the same incarnation may be tried again
                 self._never.add(look.key)
                 self._hand.forget([look.key])
