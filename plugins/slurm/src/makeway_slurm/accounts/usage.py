@@ -643,7 +643,8 @@ class UsageBook(Sums):
         for key, used in memory["associations"].items():
             index = int(key)
             if key in guests and self.tree is not None:
-                node = self.tree.of(*guests[key], "")
+                user, account = guests[key]
+                node = self.tree.of(user, account, "")
                 index = -1 if node is None else node.index
             if index in self.associations:
                 self.associations[index].restore(used)
