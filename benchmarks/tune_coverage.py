@@ -92,7 +92,7 @@ def regret(path: Path, config: Config, log: Log, seed: int) -> None:
 
     def cost(chosen: Chosen) -> float:
         if chosen not in known:
-            with site.placed(chosen) as file:
+            with site.placed(chosen) as (file, _):
                 facts = replayed(load_config(file).config, log.jobs, log)
             wait, hours = Measure(what="wait", stat="mean"), Measure(what="lost-hours")
             known[chosen] = value(wait, log, facts) + 60 * value(hours, log, facts)

@@ -74,6 +74,8 @@ class Knob:
     """What it may say instead, nearest first."""
     written: Callable[[str, str], str]
     """Returns a text of the file with a value in it; the rest stays as it is, comments too."""
+    typed: Callable[[str], str] | None = None
+    """Returns the command that makes the change, where the file shows what is in a database; None: it is edited."""
 
 
 class ForeignReader(Protocol):
@@ -257,7 +259,11 @@ class RecordingReader(Protocol):
 
 
 class Accounts(Protocol):
-    """What files of accounting say of QOS and users."""
+    """What files of accounting say of QOS and users.
+
+    One whose settings may be searched for better ones (``makeway tune``) has a method ``knobs(config, files)``, which
+    returns each `Knob` of them, with the file as it was given.
+    """
 
     def merged(self, config: Config) -> Imported:
         """Return a configuration with them; it is not validated.

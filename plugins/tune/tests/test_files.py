@@ -71,7 +71,7 @@ def test_slurm_includes_and_continued_lines(tmp_path: Path) -> None:
         "-  GraceTime=60 PreemptMode=requeue",
         "+  GraceTime=900 PreemptMode=requeue",
     ]
-    with found.placed(chosen) as path:
+    with found.placed(chosen) as (path, _):
         read = load_config(path).config
     assert read.partition[0].grace_time == 900
     assert not read.policy.preemption.strict_order
@@ -155,7 +155,7 @@ def test_kueue(tmp_path: Path) -> None:
         "+    withinClusterQueue: LowerPriority",
         "+  preemption:",
     ]
-    with found.placed(chosen) as path:
+    with found.placed(chosen) as (path, _):
         assert load_config(path).config.policy.preempt == "kueue/cohort"
 
 
@@ -166,7 +166,7 @@ def test_toml() -> None:
     assert "policy.preemption.exempt_time" in names
     chosen = (("policy.preemption.exempt_time", "3600"), ("partition.low.grace_time", "300"))
     assert {"+[policy.preemption]", "+exempt_time = 3600"} <= set(changed(found, *chosen))
-    with found.placed(chosen) as path:
+    with found.placed(chosen) as (path, _):
         read = load_config(path).config
     assert read.policy.preemption.exempt_time == 3600
     assert {each.name: each.grace_time for each in read.partition}["low"] == 300
@@ -180,3 +180,32 @@ def test_a_reader_that_names_no_setting(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "slurm.conf").write_text("ClusterName=c\n")
     with pytest.raises(ConfigError, match="does not say which settings may be changed"):
         site(tmp_path / "slurm.conf")
+
+
+def test_qos_are_changed_by_commands(tmp_path: Path) -> None:
+    """Of QOS that make way for others: what a person types, and what the candidate's accounting then says."""
+    conf, qos = tmp_path / "slurm.conf", tmp_path / "qos.txt"
+    conf.write_text(
+        "ClusterName=c\nSlurmctldHost=h\nPreemptType=preempt/qos\nPreemptMode=REQUEUE\nNodeName=n1\n"
+        "PartitionName=p Nodes=n1 Default=YES\n"
+    )
+    qos.write_text(
+        "Name|Priority|GraceTime|Preempt|PreemptMode|PreemptExemptTime|Flags\n"
+        "low|0|00:00:00||cluster||\nhigh|9|00:00:00|low|cluster||\n"
+    )
+    config = load_config(conf, accounting=[qos]).config
+    found = site_of(conf, config, ["QOS="], accounting=(qos,))
+    assert {each.name: each.values for each in found.knobs} == {
+        "QOS=low PreemptMode": ("requeue", "cancel"),
+        "QOS=low GraceTime": ("00:01:00", "00:05:00", "00:15:00"),
+        "QOS=low PreemptExemptTime": ("00:10:00", "00:30:00", "01:00:00", "04:00:00"),
+    }
+    chosen = (("QOS=low PreemptMode", "cancel"), ("QOS=low GraceTime", "00:05:00"))
+    assert found.diff(chosen).splitlines() == [
+        "sacctmgr modify qos low set PreemptMode=cancel",
+        "sacctmgr modify qos low set GraceTime=300",
+    ]
+    with found.placed(chosen) as (path, accounting):
+        (low, _) = load_config(path, accounting=accounting).config.qos
+    assert (low.preempt_mode, low.grace_time) == (("cancel",), 300.0)
+    assert "cluster" in qos.read_text()

@@ -149,7 +149,7 @@ def tune(
         every=_by_group(checkpoint_every, "--checkpoint-every", log),
         restart=_by_group(restart_cost, "--restart-cost", log),
     )
-    site = site_of(asked.config, loaded.config, only, without)
+    site = site_of(asked.config, loaded.config, only, without, asked.accounting)
     runner = Runner(
         asked=asked,
         site=site,

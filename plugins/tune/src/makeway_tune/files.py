@@ -18,7 +18,7 @@ from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.foreign import Knob
 from makeway.readers.lines import read_text
-from makeway_app.cli.inputs import guarded, reader_of
+from makeway_app.cli.inputs import accounts_of, guarded, reader_of
 from makeway_app.readers.foreign import FileSource
 from makeway_tune import native
 
@@ -32,8 +32,9 @@ class Site:
 
     path: Path
     knobs: tuple[Knob, ...]
+    accounting: tuple[Path, ...] = ()
     texts: dict[str, str] = attrs.field(factory=dict)
-    """File relative to the folder -> its text as it is; empty: there is none."""
+    """File relative to the folder, or of accounting -> its text as it is; empty: there is none."""
 
     def chosen(self, values: Mapping[str, str]) -> Chosen:
         """Return what is changed, in the order of the knobs."""
@@ -59,24 +60,31 @@ class Site:
         return found
 
     def diff(self, chosen: Chosen) -> str:
-        """Return a candidate as a unified difference of the site's files."""
+        """Return a candidate as a unified difference of the site's files, and the commands for what is in none."""
+        typed = {each.name: each.typed for each in self.knobs if each.typed is not None}
         lines: list[str] = []
-        for file, text in self.edited(chosen).items():
+        for file, text in self.edited(tuple(each for each in chosen if each[0] not in typed)).items():
             before = self.texts[file]
             lines += difflib.unified_diff(_lines(before), _lines(text), file if before else "/dev/null", file)
-        return "".join(lines)
+        return "".join((*lines, *(f"{typed[name](value)}\n" for name, value in chosen if name in typed)))
 
     @contextlib.contextmanager
-    def placed(self, chosen: Chosen) -> Iterator[Path]:
-        """Lay out the files of a candidate for as long as the body runs; yield its configuration."""
+    def placed(self, chosen: Chosen) -> Iterator[tuple[Path, tuple[Path, ...]]]:
+        """Lay out the files of a candidate for as long as the body runs; yield its configuration and accounting."""
         with tempfile.TemporaryDirectory(prefix="makeway-tune.") as folder:
             root = Path(folder)
             edited = self.edited(chosen)
+            accounting = []
+            for at, file in enumerate(self.accounting):
+                text = edited.pop(str(file.absolute()), None)
+                accounting.append(file if text is None else root / f".accounting.{at}.{file.name}")
+                if text is not None:
+                    accounting[-1].write_text(text, encoding="utf-8", errors="surrogateescape")
             _links(self.path.parent.resolve(), root, {Path(file).parts for file in edited})
             for file, text in edited.items():
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 (root / file).write_text(text, encoding="utf-8", errors="surrogateescape")
-            yield root / self.path.name
+            yield root / self.path.name, tuple(accounting)
 
 
 def _lines(text: str) -> list[str]:
@@ -99,12 +107,19 @@ def _links(source: Path, target: Path, real: set[tuple[str, ...]]) -> None:
             _links(each, target / each.name, deeper)
 
 
-def site_of(path: Path, config: Config, only: Sequence[str] = (), without: Sequence[str] = ()) -> Site:
+def site_of(
+    path: Path,
+    config: Config,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    accounting: tuple[Path, ...] = (),
+) -> Site:
     """Ask the reader of a configuration what may be changed in it.
 
     :param config: what it says.
     :param only: parts of the names of what is changed; empty: all.
     :param without: parts of the names of what is not.
+    :param accounting: files of ``--accounting``.
     :raises ConfigError: nothing may be changed, or a part fits no name.
     """
     reader = reader_of(path)
@@ -116,7 +131,9 @@ def site_of(path: Path, config: Config, only: Sequence[str] = (), without: Seque
             text = f"the reader of {reader.name} does not say which settings may be changed"
             raise ConfigError(str(path), [Problem("", text)])
         found = guarded(reader.name, lambda: asked(FileSource(path)))
-    knobs = [each for each in found if each.values]
+    asked = getattr(accounts_of(accounting), "knobs", None) if accounting else None
+    more = guarded("accounting", lambda: asked(config, accounting)) if asked is not None else ()
+    knobs = [each for each in (*found, *more) if each.values]
     for option, parts in (("--only", only), ("--without", without)):
         for part in parts:
             if not any(_fits(part, each) for each in knobs):
@@ -129,7 +146,7 @@ def site_of(path: Path, config: Config, only: Sequence[str] = (), without: Seque
     if not kept:
         why = "nothing is left to change" if knobs else "no job makes way here, so there is nothing to change"
         raise ConfigError(str(path), [Problem("", why)])
-    site = Site(path=path, knobs=tuple(kept))
+    site = Site(path=path, knobs=tuple(kept), accounting=accounting)
     for each in kept:
         file = path.parent / each.file
         site.texts[each.file] = read_text(file) if file.exists() else ""

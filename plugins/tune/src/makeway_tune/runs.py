@@ -59,8 +59,11 @@ class Runner:
 
     def _read(self, chosen: Chosen) -> Config:
         # What there is to say of the site was said of it as configured.
-        with self.site.placed(chosen) as path, contextlib.redirect_stderr(io.StringIO()):
-            loaded = self.asked.load(path)
+        with (
+            self.site.placed(chosen) as (path, accounting),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            loaded = attrs.evolve(self.asked, accounting=accounting).load(path)
             config = with_actions(in_world(self.asked.changed(loaded.config), None), self.asked.actions)
             config, _ = registry.translated(config, self.leader)
             check_plugins(config, str(path), load_files(self.asked.plugin_files))

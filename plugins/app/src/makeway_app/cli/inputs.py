@@ -71,7 +71,7 @@ def load_config(
     :param warmed: whether usage at the start will be worked out, so that none has to be known.
     :raises ConfigError: with all its problems.
     """
-    accounts = _accounts(accounting) if accounting else None
+    accounts = accounts_of(accounting) if accounting else None
     reader = reader_of(path)
     if nodes is not None and (reader is None or reader.names_all_nodes):
         raise click.UsageError(f"--nodes is not needed: {path} says itself which nodes there are")
@@ -97,7 +97,7 @@ def load_config(
     return found if release is None else attrs.evolve(found, config=on(found.config, release))
 
 
-def _accounts(files: Sequence[Path]) -> Accounts:
+def accounts_of(files: Sequence[Path]) -> Accounts:
     """Read files of accounting.
 
     :raises ConfigError: with all their problems, or nobody reads such files.

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from makeway.config import Config, QosTable
 from makeway.errors import ConfigError, Problem
+from makeway.foreign import Knob
 from makeway.model import NOTHING
 from makeway.readers.api import Imported
 from makeway_slurm.accounts.tree import ATTRIBUTE, build
 from makeway_slurm.readers.association_rows import Rows
 from makeway_slurm.readers.priority import NAME as PRIORITY
+from makeway_slurm.readers.qos_knobs import qos_knobs
 from makeway_slurm.reservations.tables import ATTRIBUTE as RESERVATIONS
 
 RESERVING = "reservations/slurm"
@@ -79,6 +82,10 @@ class Accounting:
     def merged(self, config: Config) -> Imported:
         """Return `config` with it, see `merged`."""
         return merged(config, self)
+
+    def knobs(self, config: Config, files: Sequence[Path]) -> Sequence[Knob]:
+        """Return what may be changed of QOS, see `makeway_slurm.readers.qos_knobs`."""
+        return [*qos_knobs(config, files)]
 
 
 NO_ACCOUNTING = Accounting()

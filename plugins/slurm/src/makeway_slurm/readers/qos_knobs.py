@@ -1,0 +1,84 @@
+"""Say which settings of QOS a search may change, and write them into what ``sacctmgr -P show qos`` printed.
+
+They are in Slurm's database, so that a person types a command; the text stands for them in a replay.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from makeway.config import Config
+from makeway.foreign import Knob
+from makeway.readers.lines import read_text
+from makeway_slurm.readers.sacctmgr_names import canonical
+from makeway_slurm.readers.values import parse_time
+
+_MODES = ("cluster", "requeue", "cancel")
+_UNSET = {"PreemptMode": "cluster", "GraceTime": "00:00:00", "PreemptExemptTime": ""}
+_VALUES = {
+    "PreemptMode": _MODES,
+    "GraceTime": ("00:00:00", "00:01:00", "00:05:00", "00:15:00"),
+    "PreemptExemptTime": ("", "00:10:00", "00:30:00", "01:00:00", "04:00:00"),
+}
+
+
+def qos_knobs(config: Config, files: Sequence[Path]) -> Iterator[Knob]:
+    """Yield what may be changed of the QOS whose jobs make way for those of others.
+
+    :param config: as it stands; other policies than preempt/qos do not ask QOS how their jobs make way.
+    """
+    if config.policy.preempt.removeprefix("preempt/") != "qos":
+        return
+    below = {name for table in config.qos for name in table.preempt}
+    gang = "gang" in (word.lower() for word in config.policy.preempt_mode)
+    for file in files:
+        lines = read_text(file).split("\n")
+        head = _head(lines)
+        columns = [] if head is None else [canonical(each) for each in lines[head].split("|")]
+        if "name" not in columns or "user" in columns:
+            continue
+        for at in range((head or 0) + 1, len(lines)):
+            cells = [each.strip() for each in lines[at].split("|")]
+            if len(cells) != len(columns) or (name := cells[columns.index("name")]) not in below:
+                continue
+            for key, values in _VALUES.items():
+                if canonical(key) in columns:
+                    now = cells[columns.index(canonical(key))]
+                    listed = (*values, "suspend") if key == "PreemptMode" and gang else values
+                    yield Knob(
+                        name=f"QOS={name} {key}",
+                        file=str(file.absolute()),
+                        now=now,
+                        values=tuple(each for each in listed if each != (now or _UNSET[key])),
+                        written=functools.partial(_with_cell, name=name, key=key),
+                        typed=functools.partial(_command, name=name, key=key),
+                    )
+
+
+def _head(lines: Sequence[str]) -> int | None:
+    """Return the place of the header: the first line that is no comment."""
+    return next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
+
+
+def _with_cell(text: str, value: str, name: str, key: str) -> str:
+    lines = text.split("\n")
+    head = _head(lines)
+    assert head is not None
+    columns = [canonical(each) for each in lines[head].split("|")]
+    for at in range(head + 1, len(lines)):
+        cells = lines[at].split("|")
+        if len(cells) == len(columns) and cells[columns.index("name")].strip() == name:
+            cells[columns.index(canonical(key))] = value
+            lines[at] = "|".join(cells)
+    return "\n".join(lines)
+
+
+def _command(value: str, name: str, key: str) -> str:
+    if key == "GraceTime":  # printed as a time, and given in seconds (slurm-preemption 6.4)
+        value = str(parse_time(value))
+    return f"sacctmgr modify qos {name} set {key}={value or '-1'}"
+
+
+__all__ = ["qos_knobs"]
