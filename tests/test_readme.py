@@ -127,6 +127,12 @@ def test_the_readme_fits_on_a_few_screens() -> None:
     assert len(README.read_text().splitlines()) <= 130
 
 
+def test_advice_is_shown_as_the_guide_has_it() -> None:
+    """What `makeway tune` prints there is tested."""
+    (shown,) = [block for block in _blocks("text") if block.startswith("recommended")]
+    assert shown.rstrip("\n") in (ROOT / "docs/tune.md").read_text()
+
+
 def test_the_configuration_is_short() -> None:
     """The one that the first command replays is linked, and has ten lines."""
     name = next(_shown(PAGES)).command.split()[2]
@@ -154,7 +160,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 # ------------------------------------------------------------------------------ pictures, files
-def _drawn(first: str, page: Path = README) -> list[list[str]]:
+def _drawn(first: str, page: Path) -> list[list[str]]:
     """Return the cells of the picture whose first cell is `first`."""
     (text,) = [block for block in _blocks("text", page) if block.startswith(first)]
     return [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
@@ -188,7 +194,7 @@ def _after(cell: str) -> float:
 
 def test_the_picture_of_a_preemption_is_true(tmp_path: Path) -> None:
     """Whoever is drawn on a node runs there, and nobody else does."""
-    (_, *heads), *rows = _drawn("node ")
+    (_, *heads), *rows = _drawn("node ", ROOT / "docs/how-a-decision-is-made.md")
     jobs = _played("examples/seed/cluster.toml", tmp_path)
     for node, *drawn in rows:
         for at, job in zip(map(_after, heads), drawn, strict=True):
