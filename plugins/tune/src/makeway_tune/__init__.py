@@ -15,5 +15,6 @@ runs      replays of candidates, by the machinery of sweeps
 answer    the short list, and which one is recommended
 tell      the answer in the terminal, and as data
 page      the same for a browser
+since     what has changed since the last time
 ========  ===================================================================
 """

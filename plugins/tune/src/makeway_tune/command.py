@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -44,6 +45,7 @@ from makeway_tune.log import KINDS, Array, Group, Log, busiest, log_of
 from makeway_tune.page import page
 from makeway_tune.runs import Runner, no_warm_start
 from makeway_tune.search import Score, front, search
+from makeway_tune.since import mail, news, read_last, since
 from makeway_tune.sure import Drawn, disturbed, draws
 
 _WEEK, _ALL = "week", "all"
@@ -107,6 +109,16 @@ _DISTURBED = 2
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler listens there.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all figures.")
 @click.option("--report", "report_file", metavar="FILE", help="Write a page for a browser.")
+@click.option(
+    "--since",
+    "last_file",
+    type=click.Path(path_type=Path),
+    metavar="LAST",
+    help="Take the jobs submitted since the run that left the file LAST, say what changed, and leave it anew.",
+)
+@click.option(
+    "--mail", "mail_file", metavar="FILE", help="With --since: write that as a mail; empty: nothing changed."
+)
 @registry.one_look()
 def tune(
     asked: Asked,
@@ -124,6 +136,8 @@ def tune(
     dask: str | None,
     json_file: str | None,
     report_file: str | None,
+    last_file: Path | None,
+    mail_file: str | None,
 ) -> None:
     """Search the settings of the site's own scheduler for better ones, and say what they do to whom, and how sure.
 
@@ -134,15 +148,23 @@ def tune(
     began = time.monotonic()
     if asked.workload is not None:
         check_names(
-            [("--json", json_file), ("--report", report_file)],
+            [("--json", json_file), ("--report", report_file), ("--mail", mail_file)],
             [asked.config, asked.workload, *asked.accounting, *asked.outages],
         )
+    if mail_file is not None and last_file is None:
+        raise ConfigError(
+            "--mail", [Problem("", "says what changed since the last run; name its file with --since")]
+        )
+    last = None if last_file is None else read_last(last_file)
     loaded = asked.load()
     note("warning", loaded.warnings)
     base = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
     no_warm_start(base, asked.config)
     opened = open_jobs(loaded, asked.workload, ReadOptions(config=base, limit=asked.limit), asked.format)
-    log = log_of(tuple(opened.jobs), base, opened.name)
+    jobs, until = tuple(opened.jobs), None
+    if last_file is not None:
+        jobs, until = since(jobs, opened.start_wall, last, opened.name)
+    log = log_of(jobs, base, opened.name)
     note("note", opened.notes)
     goals = goals_of(minimise, keep, never, log)
     costs = Costs(
@@ -161,18 +183,25 @@ def tune(
     for at in range(_DISTURBED):
         runner.add(f"{_ALL}~{at}", disturbed(log.jobs, seed * 1000 + at), opened.start_wall)
     work = _Work(runner=runner, log=log, goals=goals, costs=costs)
-    calibration, shown = _calibrated(asked, loaded, log)
+    calibration, shown = _calibrated(asked, loaded, log) if last_file is None else (None, [])
     tried = work.searched(trials, seed, began + within * _SEARCHING)
     chosen = work.finalists(tried, within - (time.monotonic() - began))
     found = work.answered(chosen, draws(log, seed))
     head = tell.heading(len(log.jobs), log.days, len(tried), int(work.week.sum()), len(chosen))
-    show([head, *shown, *tell.tables(found)])
+    changed = news(found, site, last) if last_file is not None else []
+    if last_file is None:
+        show([head, *shown, *tell.tables(found)])
+    else:
+        show([head, Text("\n".join(changed) or "nothing has changed since the last advice")])
     note("note", work.cut)
     if report_file is not None:
         title = f"{asked.config.name}: {', '.join(str(each) for each in goals.minimise)}"
         with Output(report_file) as target:
             target.write(page(found, title, head.plain))
-    if json_file is not None:
+    if mail_file is not None:
+        with Output(mail_file) as target:
+            target.write(mail(changed, found, asked.config.name))
+    if json_file is not None or last_file is not None:
         about = {
             "jobs": len(log.jobs),
             "days": round(log.days, 6),
@@ -180,9 +209,13 @@ def tune(
             "refused": len(runner.refused),
             "settings": [each.name for each in site.knobs],
             "against_log": calibration,
+            **({} if until is None else {"until": until}),
         }
-        with Output(json_file) as target:
-            target.write(json.dumps(tell.as_dict(found, about), indent=1, ensure_ascii=False) + "\n")
+        text = json.dumps(tell.as_dict(found, about), indent=1, ensure_ascii=False) + "\n"
+        for name in (json_file, None if last_file is None else str(last_file)):
+            if name is not None:
+                with Output(name) as target:
+                    target.write(text)
     if found.impossible:
         raise click.exceptions.Exit(FAILED)
 

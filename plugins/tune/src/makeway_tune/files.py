@@ -75,11 +75,11 @@ class Site:
             root = Path(folder)
             edited = self.edited(chosen)
             accounting = []
-            for at, file in enumerate(self.accounting):
-                text = edited.pop(str(file.absolute()), None)
-                accounting.append(file if text is None else root / f".accounting.{at}.{file.name}")
-                if text is not None:
-                    accounting[-1].write_text(text, encoding="utf-8", errors="surrogateescape")
+            for at, source in enumerate(self.accounting):
+                changed = edited.pop(str(source.absolute()), None)
+                accounting.append(source if changed is None else root / f".accounting.{at}.{source.name}")
+                if changed is not None:
+                    accounting[-1].write_text(changed, encoding="utf-8", errors="surrogateescape")
             _links(self.path.parent.resolve(), root, {Path(file).parts for file in edited})
             for file, text in edited.items():
                 (root / file).parent.mkdir(parents=True, exist_ok=True)

@@ -161,7 +161,7 @@ def _candidate(each: Candidate) -> dict[str, Any]:
         "limits_not_sure": [limit.said for limit in each.unsure],
         "figures": [
             {
-                **_measure(measure),
+                **measure_dict(measure),
                 **_told(told),
                 **({"change": _told(each.changes[measure])} if each.changes else {}),
             }
@@ -173,7 +173,8 @@ def _candidate(each: Candidate) -> dict[str, Any]:
     }
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
+def measure_dict(measure: Measure) -> dict[str, Any]:
+    """Return which measure it is, in values that JSON has."""
     of = None if measure.whose is None else {"kind": measure.whose.kind, "name": measure.whose.name}
     return {"measure": measure.what, "stat": measure.stat or None, "of": of}
 
@@ -201,6 +202,7 @@ __all__ = [
     "as_dict",
     "changed",
     "heading",
+    "measure_dict",
     "measures_of_group",
     "moved",
     "moved_in_parts",
