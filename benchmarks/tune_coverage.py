@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
 import numpy as np
 
 from makeway.config import Config
@@ -129,9 +128,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000, help="jobs for the regret; 0: leave it out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=int, help="take only so many jobs")
+    parser.add_argument("--skip", type=int, default=0, help="jobs at the beginning to leave out")
     given = parser.parse_args()
-    config = attrs.evolve(load_config(given.config).config)
-    jobs = tuple(open_workload(given.log, ReadOptions(config=config, limit=given.limit)).jobs)
+    config = load_config(given.config).config
+    limit = None if given.limit is None else given.skip + given.limit
+    jobs = tuple(open_workload(given.log, ReadOptions(config=config, limit=limit)).jobs)[given.skip :]
     log = log_of(jobs, config, str(given.log))
     print(f"{len(jobs):,} jobs over {log.days:,.0f} days")
     coverage(config, log, given.seen)

@@ -491,6 +491,41 @@ def test_the_page_of_a_sweep(page: Page, kit: Any, folder: Path) -> None:
     assert page.complaints() == []
 
 
+@pytest.fixture(scope="session")
+def tuned(kit: Any, folder: Path) -> Path:
+    """Return the page of a search with an answer."""
+    pytest.importorskip("makeway_tune", reason="makeway-tune is not installed")
+    site = ROOT / "examples/tune"
+    given = ("--minimise", "lost-hours", "--only", "youngest_first", "--trials", "2", "--workers", "1")
+    kit.made("tune", site / "slurm.conf", site / "june.sacct", *given, "--report", folder / "tune.html")
+    return folder / "tune.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_of_a_search(page: Page, tuned: Path, scheme: str, width: int) -> None:
+    """Nothing scrolls sideways, numbers are in view, a mark is reached by keys, and axe finds no fault."""
+    page.scheme(scheme)
+    page.size(width, 1000)
+    page.driver.get("about:blank")
+    page.requests()
+    page.complaints()
+    page.driver.get(tuned.as_uri())
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    cells = "[...document.querySelectorAll('td')]"
+    assert page.run(f"return {cells}.every(cell => cell.getBoundingClientRect().right <= {width})")
+    paper = page.run("return getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(13, 17, 23)" if scheme == "dark" else "rgb(255, 255, 255)")
+    page.run("document.querySelector('svg a[href=\"#B\"]').focus()")
+    page.driver.switch_to.active_element.send_keys("\ue007")
+    assert page.run("return document.querySelector('section:target').id") == "B"
+    page.run((HERE / "axe/axe.min.js").read_text(encoding="utf-8"))
+    found = page.driver.execute_async_script("axe.run().then(arguments[0])")
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
+    assert page.requests() == []
+    assert page.complaints() == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [600, 1400])
 def test_axe_finds_no_fault(page: Page, kth: Path, scheme: str, width: int) -> None:
