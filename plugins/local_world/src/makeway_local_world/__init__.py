@@ -13,6 +13,7 @@ commands     what people type
 places       where state and socket are
 requests     what people submit
 default      the configuration of a machine that nobody has configured
+terminals    jobs in the foreground, and who sits at their terminals
 doctor       what the machine can and cannot do
 units        systemd units
 keeping      the processes that hold jobs; nothing but the standard library (local-world 1 to 3)

@@ -108,6 +108,12 @@ class Request:
     output: str | None = limited(None, _PATH)
     error: str | None = limited(None, _PATH)
     open_mode: Literal["truncate", "append"] = limited("truncate", None)
+    terminal: str | None = limited(
+        None,
+        Text(80, shape="/.*", described="an absolute path"),
+        "Directory of the user's alone where the command meets its guest, with its streams or at a terminal.",
+    )
+    pty: bool = limited(False, None, "Whether the command gets a terminal there, rather than streams.")
     umask: int = limited(0o022, Number(0, 0o777))
     export: str = limited(
         "ALL", Text(10_000), "What was handed over of the environment; read when it is submitted again."
@@ -173,6 +179,10 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
     if request.requeue is False and (request.retries or request.requeue_exit):
         name = "retries" if request.retries else "requeue_exit"
         found.append(Problem(name, "the job may not start again (--no-requeue)"))
+    if request.terminal is not None and (request.script is not None or request.array is not None):
+        found.append(Problem("terminal", "it is for one command, neither for a script nor for an array"))
+    if request.pty and request.terminal is None:
+        found.append(Problem("pty", "no terminal is named"))
     if runs and request.script is None and not request.command:
         found.append(Problem("command", "nothing to run"))
     if request.script is not None and not request.script.startswith("#!"):
@@ -367,6 +377,8 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         output=request.output or name,
         error=request.error,
         open_mode=request.open_mode,
+        terminal=request.terminal,
+        pty=request.pty,
         umask=request.umask,
         limits=dict(request.limits),
         nice=request.process_nice,

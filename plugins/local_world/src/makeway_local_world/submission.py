@@ -79,6 +79,10 @@ class Submission:
     """Where standard error goes; None: with the output."""
     open_mode: Literal["truncate", "append"] = "truncate"
     """What happens to output files that exist. A later incarnation that writes to the same path appends."""
+    terminal: str | None = None
+    """Directory where the command meets its guest (`makeway_local_world.terminals`); None: in the background."""
+    pty: bool = False
+    """Whether the command gets a terminal there, rather than its guest's streams."""
     umask: int = 0o022
     """Mode bits that new files lack."""
     limits: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)

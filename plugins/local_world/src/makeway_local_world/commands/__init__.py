@@ -15,6 +15,7 @@ options      what several commands share: ``--json``, jobs, times, completion
 up           up: the beginning of a daemon; the only one that imports an engine
 down         down
 submit       submit, again, and whom
+foreground   run, attach
 scripts      scripts with ``#SBATCH`` lines
 queue        queue
 why          why

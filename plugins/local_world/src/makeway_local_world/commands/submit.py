@@ -10,7 +10,7 @@ import time
 
 from makeway_local_world.commands import options, terminal
 from makeway_local_world.commands.client import Absent, Daemon, job_route
-from makeway_local_world.commands.words import Argument, Command, Option, Wrong, command, whole
+from makeway_local_world.commands.words import Argument, Command, Failed, Option, Wrong, command, whole
 from makeway_local_world.handed import RESOURCES
 
 TYPE_CHECKING = False
@@ -303,6 +303,8 @@ def again(job: str | None, failed: bool, parsable: bool, as_json: bool) -> None:
     server = Daemon()
     job = job or options.last_job(server)
     request = server.get(job_route(job, "request"), failed=int(failed))
+    if "terminal" in request:
+        raise Failed(f"job {job} runs in the foreground; start another one: makeway run")
     request["environment"] = environment(request.get("export", "ALL"), os.environ)
     request["key"] = os.urandom(16).hex()
     _tell(hand_in(request)[1], parsable=parsable, as_json=as_json)

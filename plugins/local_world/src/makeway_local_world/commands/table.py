@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "again": "submit:again",
+    "attach": "foreground:attach",
     "cancel": "verbs:cancel",
     "checkpoint": "verbs:checkpoint",
     "doctor": "site:doctor",
@@ -25,6 +26,7 @@ COMMANDS = {
     "release": "verbs:release",
     "requeue": "verbs:requeue",
     "resume": "verbs:resume",
+    "run": "foreground:run",
     "start": "verbs:start",
     "stats": "stats:stats",
     "submit": "submit:submit",

@@ -10,6 +10,7 @@ import os
 import pwd
 import signal
 import socket
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -101,7 +102,7 @@ def request_of(
     again = action.incarnation > 1 and "%I" not in submission.output
     return {
         "job": job.id,
-        "argv": list(submission.command),
+        "argv": _argv(submission),
         "script": submission.script,
         "cwd": submission.cwd,
         "environment": environment_of(submission, job, action.incarnation, allocation, cluster, daemon, gpus),
@@ -124,6 +125,15 @@ def request_of(
         "on_end": submission.on_end,
         "on_end_limit": settings.on_end_limit,
     }
+
+
+def _argv(submission: Submission) -> list[str]:
+    """Return what is executed: in the foreground, what lets the command meet its guest."""
+    if submission.terminal is None:
+        return list(submission.command)
+    kind = "pty" if submission.pty else "streams"
+    host = [sys.executable, "-I", "-m", "makeway_local_world.terminals.host"]
+    return [*host, kind, submission.terminal, *submission.command]
 
 
 def ahead_of(submission: Submission, limit: float | None) -> dict[str, Any] | None:
