@@ -19,12 +19,13 @@ CLUSTER = build_cluster(
 )
 EVENTS: tuple[Event, ...] = (
     kinds.Submitted(JobSpec(id="1", user="ann")),
-    kinds.Started("1", 2, 3.0),
+    kinds.Started("1", 2, 3.0, "it has a GPU"),
     kinds.Finished("1", JobState.FAILED, False, 2),
     kinds.Cleaned("1", None, 2),
     kinds.Failed(7, "gone", True, 3),
     kinds.Performed(7),
     kinds.Noticed("1", JobState.SUSPENDED, 2, "ann"),
+    kinds.Obstructed("1", "it has a terminal", 2),
     kinds.Command("hold", "1"),
     kinds.NodesDown(1),
     kinds.NodesDrained(2),

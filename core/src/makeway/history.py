@@ -143,6 +143,8 @@ class Decision:
     placement: str = ""
     candidates: tuple[tuple[str, str], ...] = ()
     """Job id and mode, in order."""
+    costs: tuple[Seconds, ...] = ()
+    """Seconds of work that each of the candidates would lose."""
     vacated: tuple[str, ...] = ()
     """Suspended jobs whose room the job may use; they are not among the candidates and victims."""
     protected: Mapping[str, str] = attrs.field(factory=dict)
@@ -159,6 +161,7 @@ class Decision:
                 shown[name] = value
         if self.candidates:
             shown["candidates"] = [list(pair) for pair in self.candidates[:NAMES_KEPT]]
+            shown["costs"] = [tidy(cost) for cost in self.costs[:NAMES_KEPT]]
             shown["candidate_count"] = len(self.candidates)
         if self.vacated:
             shown["vacated"] = list(self.vacated)

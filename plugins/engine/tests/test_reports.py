@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from makeway.config import FailureTable, WorldTable, build_cluster
-from makeway.model import JobState, SuspendedBy
+from makeway.model import JobState, PreemptMode, SuspendedBy
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import (
@@ -23,6 +23,7 @@ from makeway.worlds.events import (
     Kill,
     NodesUp,
     Noticed,
+    Obstructed,
     Started,
     Submitted,
     Suspend,
@@ -269,6 +270,26 @@ def test_a_checkpoint_of_its_own_is_kept() -> None:
     assert bench.job("low").begun_with == 6.0
 
 
+@pytest.mark.parametrize("requeueable", [True, False])
+def test_what_cannot_be_checkpointed_makes_way_otherwise_and_it_is_said(requeueable: bool) -> None:
+    """Ten seconds of work would be lost; once the connection is closed, none."""
+    bench = Bench(preempt_mode="checkpoint")
+    bench(0.0, Submitted(attrs.evolve(LOW, requeue=requeueable)))
+    bench(1.0, Started("low", 1, 0.0, "it is connected to 10.0.0.7"))
+    low = bench.job("low")
+    assert low.cost(PreemptMode.CHECKPOINT, 10.0) == 10.0
+    bench(2.0, Obstructed("low", "", 1))
+    assert low.cost(PreemptMode.CHECKPOINT, 10.0) == 0.0
+    bench(3.0, Obstructed("low", "it has a terminal", 1))
+    bench(10.0, Submitted(HIGH))
+    (told,) = bench.notes("preempt")
+    assert told["mode"] == ("requeue" if requeueable else "cancel")
+    assert "it cannot be checkpointed: it has a terminal" in told["why"]
+    assert not bench.notes("checkpoint")
+    (decision,) = (each for each in bench.notes("decision") if each["outcome"] == "preempts")
+    assert (decision["candidates"], decision["costs"]) == ([["low", told["mode"]]], [10])
+
+
 # ------------------------------------------------------------------------------------------ echoes
 ECHOES: list[tuple[Event, str]] = [
     (Finished("nobody", DONE), "Finished: no such job"),
@@ -282,6 +303,7 @@ ECHOES: list[tuple[Event, str]] = [
     (Failed(999, "no"), "Failed: no such action is open"),
     (Noticed("low", JobState.RUNNING), "Noticed: the job is RUNNING"),
     (Checkpointed("low", 0.0), "Checkpointed: nothing new is saved"),
+    (Obstructed("low"), "Obstructed: nothing new is said of checkpoints"),
     (Submitted(LOW), "Submitted: it was submitted before"),
     (Submitted(attrs.evolve(LOW, id="gone")), "Submitted: it was submitted before"),
 ]

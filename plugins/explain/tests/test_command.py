@@ -22,7 +22,7 @@ def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
         "why it waited: it did not",
         "what was decided about it\n"
         "  10 s: preempts for n1 in partition high; without that Resources: 1 node wanted, 0 usable\n"
-        "    could displace, in this order: 1 (requeue)\n"
+        "    could displace, in this order: 1 (requeue, loses 10 s)\n"
         "    takes (two passes of select/linear): 1 (requeue)\n"
         "  10 s: starts on n1 in partition high: idle nodes",
         "which it displaced\n"

@@ -12,6 +12,12 @@ from makeway.bitmap import NodeBits
 from makeway.model.jobs import Allocation, Job
 from makeway.model.values import PreemptMode, Seconds, mapping
 
+UNSAVED = "it cannot be checkpointed: {}"
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Placement:
@@ -169,6 +175,8 @@ class Candidates:
     """Why there are none, or what governed the order; for `explain`."""
     ask_again_at: Seconds | None = None
     """When the answer may differ without any event (an exemption ends); None: not known."""
+    costs: tuple[Seconds, ...] = ()
+    """Seconds of work that each would lose (`Job.cost`), parallel to `jobs`; filled in for records and `explain`."""
     reasons: tuple[str, ...] = ()
     """Why each may be displaced, parallel to `jobs`, for records and `explain`; empty: nothing is said."""
     allowed_after: Callable[[Job, Sequence[Job]], bool] | None = None
@@ -193,6 +201,23 @@ class Candidates:
     while_waiting: bool = False
     """Whether further victims may be told although some that the preemptor has had told are still leaving."""
 
+    def priced(self, now: Seconds) -> Candidates:
+        """Return the same with `costs` as they are now."""
+        costs = tuple(job.cost(mode, now) for job, mode in zip(self.jobs, self.modes, strict=True))
+        return attrs.evolve(self, costs=costs)
+
+    def escalated(self) -> Candidates:
+        """Return the same where what cannot be checkpointed makes way in another mode, with the reason."""
+        modes = tuple(job.way(mode) for job, mode in zip(self.jobs, self.modes, strict=True))
+        if modes == tuple(self.modes):
+            return self
+        reasons = self.reasons or ("",) * len(modes)
+        told = tuple(
+            reason if mode is asked else _joined(reason, UNSAVED.format(job.obstacle))
+            for job, reason, mode, asked in zip(self.jobs, reasons, modes, self.modes, strict=True)
+        )
+        return attrs.evolve(self, modes=modes, reasons=told)
+
     def only(self, positions: Sequence[int]) -> Candidates:
         """Return the same with the jobs at these positions alone, in that order."""
         return attrs.evolve(
@@ -200,6 +225,7 @@ class Candidates:
             jobs=tuple(self.jobs[at] for at in positions),
             modes=tuple(self.modes[at] for at in positions),
             reasons=tuple(self.reasons[at] for at in positions) if self.reasons else (),
+            costs=tuple(self.costs[at] for at in positions) if self.costs else (),
         )
 
 
@@ -282,7 +308,14 @@ class Plan:
     @property
     def because(self) -> str:
         """Why the job was chosen, and which rule chose the mode, in one phrase; empty: nobody said."""
-        return "; ".join(part for part in (self.reason, self.why) if part)
+        return _joined(self.reason, self.why)
+
+    def escalated(self) -> Plan:
+        """Return the same, or a plan in another mode where the job cannot be checkpointed, with the reason."""
+        mode = self.job.way(self.mode)
+        if mode is self.mode:
+            return self
+        return attrs.evolve(self, mode=mode, why=_joined(self.why, UNSAVED.format(self.job.obstacle)))
 
 
 @attrs.frozen(kw_only=True)

@@ -12,6 +12,7 @@ from makeway.model.cluster import Partition, Qos
 from makeway.model.values import (
     Exclusive,
     JobState,
+    PreemptMode,
     Seconds,
     SuspendedBy,
     mapping,
@@ -316,6 +317,8 @@ class JobDraft:
     """Work that this incarnation took over from checkpoints of earlier ones."""
     marked_saved: bool = False
     """Whether it was told to save its state and leave, so that it will go on from `checkpointed`."""
+    obstacle: str = ""
+    """Why it cannot be checkpointed as it stands, in words that people can read; empty: nothing is known of that."""
     lost: Seconds = 0.0
     """Running time that requeues and cancels threw away so far."""
     mcs_label: str | None = None
@@ -342,6 +345,23 @@ class Job(JobDraft):
         if self.state is _RUNNING and self.resumed_at is not None:
             return self.ran + now - self.resumed_at
         return self.ran
+
+    def way(self, mode: PreemptMode) -> PreemptMode:
+        """Return how it makes way where `mode` is asked for: what cannot be checkpointed is requeued or cancelled."""
+        if mode is PreemptMode.CHECKPOINT and self.obstacle:
+            return PreemptMode.REQUEUE if self.requeueable else PreemptMode.CANCEL
+        return mode
+
+    def cost(self, mode: PreemptMode, now: Seconds) -> Seconds:
+        """Return the seconds of work that it loses if it makes way in `mode`.
+
+        A requeue or cancel loses what it did since its start or its last checkpoint; a suspension loses nothing, and a
+        checkpoint nothing where it can be made.
+        """
+        if self.way(mode) in (PreemptMode.REQUEUE, PreemptMode.CANCEL):
+            earlier = 0.0 if self.marked_saved else self.begun_with
+            return max(0.0, self.ran_until(now) - self.checkpointed) + earlier
+        return 0.0
 
     def time_limit_in(self, partition: Partition) -> Seconds | None:
         """Return its time limit in one of its partitions; None: there is none.

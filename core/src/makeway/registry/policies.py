@@ -311,7 +311,7 @@ class Policies(LimitsAsker):
         answer = self.first(hook, preemptor, preemptor=preemptor, active=active, view=view, now=view.now)
         if answer is None:
             return Candidates(note="no plugin names candidates")
-        return self._border.candidates(preemptor, answer, active)
+        return self._border.candidates(preemptor, answer, active).escalated()
 
     def modes(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[PreemptMode]:
         """Return how each of `jobs` would make way; without an opinion, the cluster-wide mode."""
@@ -433,7 +433,7 @@ class Policies(LimitsAsker):
             plans = [Plan(job=job, mode=mode, reason=reason) for job, mode, reason in told]
             for plan in plans:
                 self._border.feasible("makeway_preempt_candidates", plan, plan.mode, self._stops)
-            return plans
+            return [plan.escalated() for plan in plans]
         plans = self.listed(hook, preemptor, answer)
         if not all(isinstance(plan, Plan) for plan in plans):
             self._blame(hook, preemptor, f"returned {_shown(plans)}; allowed: one Plan per victim")
@@ -442,8 +442,8 @@ class Policies(LimitsAsker):
         for plan, mode in zip(plans, modes, strict=True):
             self._border.plan(hook, plan, mode, self._stops)
         if any(reasons):
-            return [
+            plans = [
                 attrs.evolve(plan, reason=plan.reason or reason)
                 for plan, reason in zip(plans, reasons, strict=True)
             ]
-        return plans
+        return [plan.escalated() for plan in plans]

@@ -28,6 +28,7 @@ _EVENTS: Mapping[str, type[Any]] = {
         *(
             kinds.Performed,
             kinds.Checkpointed,
+            kinds.Obstructed,
             kinds.Adopted,
             kinds.Reused,
             kinds.Command,

@@ -35,6 +35,8 @@ class Started(NamedTuple):
     incarnation: int = 0
     at: Seconds | None = None
     """The real instant; None: now."""
+    obstacle: str = ""
+    """Why it cannot be checkpointed; empty: nothing is known of that."""
 
 
 class Finished(NamedTuple):
@@ -105,6 +107,15 @@ class Checkpointed(NamedTuple):
     incarnation: int = 0
 
 
+class Obstructed(NamedTuple):
+    """A running job cannot be checkpointed, for another reason than before; or it can be, again."""
+
+    job_id: str
+    obstacle: str = ""
+    """In words that people can read; empty: it can be."""
+    incarnation: int = 0
+
+
 class Adopted(NamedTuple):
     """A job is there that this engine did not bring about: take it into the books as it stands."""
 
@@ -159,6 +170,7 @@ Event = (
     | Performed
     | Noticed
     | Checkpointed
+    | Obstructed
     | Adopted
     | Reused
     | Command

@@ -40,6 +40,12 @@ class _Length(click.ParamType[float]):
 @click.option(
     "--save", is_flag=True, help="Have the program that runs with this DIR saved, to be ended then."
 )
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    metavar="MB",
+    help="Save nothing if all that lies beside DIR would take more than that with it.",
+)
 @click.option("--criu", metavar="PATH", help="Use this criu, not the one of MAKEWAY_CRIU or of the PATH.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -50,6 +56,7 @@ def checkpointable(
     shield: bool,
     here: bool,
     save: bool,
+    most: int | None,
     criu: str | None,
     command: tuple[str, ...],
 ) -> None:
@@ -67,7 +74,7 @@ def checkpointable(
         raise click.UsageError("name a COMMAND behind --")
     from makeway_checkpointable.wrapper import run
 
-    ctx.exit(run(command, directory, every=every, shield=shield, given_criu=criu, here=here))
+    ctx.exit(run(command, directory, every=every, shield=shield, given_criu=criu, here=here, most=most))
 
 
 __all__ = ["checkpointable"]

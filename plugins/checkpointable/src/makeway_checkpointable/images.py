@@ -271,12 +271,23 @@ def size_of(image: Path) -> int:
     return sum(each.stat().st_size for each in image.iterdir())
 
 
+def all_below(directory: Path) -> int:
+    """Return the bytes of all files below a directory; what goes meanwhile is left out."""
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_size
+    return total
+
+
 __all__ = [
     "FORM",
     "MANIFEST",
     "REFUSED",
     "ImageError",
     "Place",
+    "all_below",
     "misfit",
     "read",
     "size_of",

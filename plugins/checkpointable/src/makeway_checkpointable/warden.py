@@ -37,15 +37,26 @@ class Order:
     """What is to run, and where it is kept.
 
     :param shield: whether the program is to ignore SIGTERM.
+    :param most: MB that all that lies beside the place may take; None: as much as there is room for.
     :param here: whether it reads and prints where this process does, as far as these are files.
     """
 
-    def __init__(self, command: Sequence[str], place: Place, criu: Criu, *, shield: bool, here: bool) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        place: Place,
+        criu: Criu,
+        *,
+        shield: bool,
+        here: bool,
+        most: int | None = None,
+    ) -> None:
         self.command = list(command)
         self.place = place
         self.criu = criu
         self.shield = shield
         self.here = here
+        self.most = most
 
 
 def fork(order: Order) -> tuple[int, socket.socket]:
@@ -267,7 +278,7 @@ class Warden:
     # ------------------------------------------------------------------------------------------------ save
     def _save(self, *, leave: bool) -> None:
         """Save the program; it goes on afterwards, unless it is to leave."""
-        why = obstacles.of_processes(_others())
+        why = obstacles.of_processes(_others()) or self._beyond()
         if why is not None:
             self.say(kind="not saved", why=why)
             return
@@ -304,6 +315,18 @@ class Warden:
             os.kill(-1, signal.SIGCONT)
         took = time.monotonic() - began
         self.say(kind="left" if leave else "saved", took=took, worked=worked, bytes=images.size_of(image))
+
+    def _beyond(self) -> str | None:
+        """Say that what is saved would take more than is allowed; the image of before goes once there is a new one."""
+        most, place = self._order.most, self._place
+        if most is None:
+            return None
+        old = place.newest()
+        others = images.all_below(place.directory.parent) - (images.size_of(old) if old is not None else 0)
+        wanted = (others + sum(map(linux.dumped, _others()))) >> 20
+        if wanted <= most:
+            return None
+        return f"{place.directory.parent} would hold {wanted} MiB; allowed: {most}"
 
     def _why_full(self, made: Path) -> str | None:
         """Say that the disk is full, if that is what went wrong: criu's words are of pages that it cannot write."""

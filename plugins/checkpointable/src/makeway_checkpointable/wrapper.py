@@ -52,10 +52,12 @@ def run(
     shield: bool = False,
     given_criu: str | None = None,
     here: bool = False,
+    most: int | None = None,
 ) -> int:
     """Run a program, or go on with it; return its exit status.
 
     :param every: seconds of running between two saves; None: it is saved when it has to leave.
+    :param most: MB that all that lies beside the directory may take; None: as much as there is room for.
     :param here: whether the program prints where this process does; what is said goes to ``DIR/log`` then.
     """
     why = obstacles.of_command(command)
@@ -73,7 +75,7 @@ def run(
         return ended
     signals = _Signals()
     try:
-        pid, channel = warden.fork(warden.Order(command, place, found, shield=shield, here=here))
+        pid, channel = warden.fork(warden.Order(command, place, found, shield=shield, here=here, most=most))
     except OSError as error:
         return _refuse(f"{_NAMESPACES} ({error.strerror})")
     return _Wrapper(place, pid, channel, signals, door, every=every, quiet=here).serve()

@@ -40,6 +40,7 @@ class Corrections:
             asked_nodes=0,
             checkpointed=0.0,
             marked_saved=False,
+            obstacle="",
         )
         if job.spec.partitions:
             enter(job, job.partitions[0])

@@ -40,6 +40,7 @@ from makeway.worlds.events import (
     NodesDrained,
     NodesUp,
     Noticed,
+    Obstructed,
     Performed,
     Reused,
     Started,
@@ -352,6 +353,8 @@ class Engine:
             reports.noticed(event)
         elif isinstance(event, Checkpointed):
             reports.checkpointed(event)
+        elif isinstance(event, Obstructed):
+            reports.obstructed(event)
         elif isinstance(event, Reused):
             reports.reused(event)
         elif isinstance(event, Adopted):

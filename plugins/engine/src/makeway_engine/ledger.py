@@ -535,6 +535,12 @@ class Ledger:
         self.version += 1
         self.freed += 1
 
+    def obstruct(self, job: Job, why: str) -> None:
+        """Take note of why an active job cannot be checkpointed; empty: it can be."""
+        if job.obstacle != why:
+            put(job, obstacle=why)
+            self.version += 1
+
     def set_down(self, nodes: NodeBits) -> None:
         """Take nodes out of service."""
         self.up &= ~nodes

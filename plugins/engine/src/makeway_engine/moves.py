@@ -316,6 +316,7 @@ class Moves:
             begun_with=job.begun_with + job.checkpointed if job.marked_saved else 0.0,
             checkpointed=0.0,
             marked_saved=False,
+            obstacle="",
         )
         if job.spec.partitions:
             enter(job, job.partitions[0])

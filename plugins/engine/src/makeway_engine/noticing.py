@@ -8,7 +8,7 @@ from makeway.config import FailureTable
 from makeway.metrics import tidy
 from makeway.model import Job, JobState
 from makeway.record import Recorder
-from makeway.worlds.events import Checkpointed, Noticed, Reused, Suspend
+from makeway.worlds.events import Checkpointed, Noticed, Obstructed, Reused, Suspend
 from makeway_engine.corrections import Corrections
 from makeway_engine.deeds import overlap
 from makeway_engine.echoes import Echoes
@@ -123,6 +123,17 @@ class Noticing:
             return
         put(job, checkpointed=saved, marked_saved=True)
         self._recorder.note("saved", job.id, self._ledger.now, saved=tidy(job.begun_with + saved))
+
+    def obstructed(self, event: Obstructed) -> None:
+        """A job cannot be checkpointed, or can be again."""
+        job = self._echoes.job_of(event)
+        if job is None:
+            return
+        if job.obstacle == event.obstacle or not self._ledger.is_active(job):
+            self._echoes.no_news(event, "nothing new is said of checkpoints", job.id)
+            return
+        self._ledger.obstruct(job, event.obstacle)
+        self._recorder.note("obstacle", job.id, self._ledger.now, why=event.obstacle)
 
 
 def share_cores(one: Job, other: Job) -> bool:

@@ -70,6 +70,7 @@ class Reports:
         self.echoes = Echoes(ledger, recorder, told=deeds is not None)
         noticing = Noticing(ledger, transitions, self._corrections, recorder, table, self.echoes, self.ended)
         self.noticed, self.checkpointed = noticing.noticed, noticing.checkpointed
+        self.obstructed = noticing.obstructed
         self.reused = noticing.reused
         self.no_news, self.known, self.has_ended = (
             self.echoes.no_news,
@@ -124,6 +125,7 @@ class Reports:
         if self.deeds is not None:
             self.deeds.succeeded(self.deeds.last(job, Start))
         self._failed_starts.pop(job.id, None)
+        self._ledger.obstruct(job, event.obstacle)
         now = self._ledger.now
         at = now if event.at is None or event.at != event.at else event.at
         began = job.started_at if job.started_at is not None else now

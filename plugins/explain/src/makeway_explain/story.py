@@ -475,7 +475,8 @@ def _told(run: Run, group: Sequence[Decision], witness: Witness) -> Iterator[str
     for line in short:
         yield f"  {line}"
     if last.candidates:
-        names = [f"{job} ({mode})" for job, mode in last.candidates]
+        named = zip(last.candidates, last.costs, strict=True)
+        names = [f"{job} ({mode}{f', loses {clock(cost)}' if cost else ''})" for (job, mode), cost in named]
         yield f"  could displace, in this order: {_few(names)}"
     if last.vacated:
         yield f"  could use what these hold, which are suspended: {_few(last.vacated)}"

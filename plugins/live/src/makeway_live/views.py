@@ -124,6 +124,8 @@ class Shown:
             shown["cpus"] = engine.recorder.cores_of(job)
             if placed.cores is not None:
                 shown["cores"] = engine.recorder.cpus_of(placed)
+        if job.obstacle:
+            shown["obstacle"] = job.obstacle
         by = self._displacers.of(job)
         if by is not None:
             preemptor, mode, at = by

@@ -39,10 +39,10 @@ MOST_RETRIES = 1000
 RETRIES = 5
 """How often a job is retried that says by which exit codes only; as often as Slurm's ``max_batch_requeue`` allows."""
 CONDITIONS = ("after", "afterany", "afterok", "afternotok")
-KEY, AFTER, HOLD, SAVES = "key", "after", "hold", "saves"
+KEY, AFTER, HOLD = "key", "after", "hold"
 """Attributes of a job that the daemon keeps: key of the submission, conditions on others, whether it stays held once
-its conditions are met, whether it has a checkpoint command."""
-_OWN = (KEY, AFTER, HOLD, SAVES)
+its conditions are met."""
+_OWN = (KEY, AFTER, HOLD)
 _JOB = re.compile(r"[0-9]{1,12}(_[0-9]{1,7})?")
 _WHOLE, _DECIMAL = re.compile(r"-?[0-9]{1,15}"), re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}")
 
@@ -125,6 +125,10 @@ class Request:
     process_nice: int = limited(0, Number(-20, 19))
     notice: str | None = limited(None, _SHELL)
     checkpoint: str | None = limited(None, _SHELL)
+    checkpointable: bool | None = limited(
+        None, None, "Whether it is saved with its memory; null: as its QOS or partition says."
+    )
+    checkpoint_every: float | None = limited(None, Number(1, 1e10), "Seconds between two saves.")
     on_end: str | None = limited(None, _SHELL)
 
 
@@ -169,6 +173,8 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
                 parse(text)
             except ValueError as error:
                 found.append(Problem(name, str(error)))
+    if request.checkpoint is not None and (request.checkpointable or request.checkpoint_every):
+        found.append(Problem("checkpoint", "a checkpointable job brings a command of its own; leave one out"))
     found += (
         Problem(f"attributes.{name}", "the daemon's own") for name in _OWN if name in request.attributes
     )
@@ -181,6 +187,10 @@ def check(request: Request, *, runs: bool = True) -> list[Problem]:
         found.append(Problem(name, "the job may not start again (--no-requeue)"))
     if request.terminal is not None and (request.script is not None or request.array is not None):
         found.append(Problem("terminal", "it is for one command, neither for a script nor for an array"))
+    if request.terminal is not None and (request.checkpointable or request.checkpoint_every):
+        found.append(
+            Problem("checkpointable", "a job in the foreground cannot be saved: its guest does not wait")
+        )
     if request.pty and request.terminal is None:
         found.append(Problem("pty", "no terminal is named"))
     if runs and request.script is None and not request.command:
@@ -275,8 +285,6 @@ def specs(request: Request, who: Who, job_id: str, now: Seconds, wall: float) ->
     attributes = {name: value_of(text) for name, text in request.attributes.items()}
     if request.key:
         attributes[KEY] = f"{who.uid}:{request.key}"
-    if request.checkpoint:
-        attributes[SAVES] = True
     if afters:
         attributes[AFTER] = [str(each) for each in afters]
         attributes[HOLD] = request.hold
@@ -390,6 +398,8 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         signal_leader_only=leader_only,
         notice=request.notice,
         checkpoint=request.checkpoint,
+        checkpointable=request.checkpointable,
+        checkpoint_every=request.checkpoint_every,
         on_end=request.on_end,
         gpus=request.gpus,
         spec=unstructure(spec),
@@ -409,7 +419,6 @@ __all__ = [
     "HOLD",
     "KEY",
     "MOST_TASKS",
-    "SAVES",
     "After",
     "Request",
     "Who",

@@ -105,6 +105,10 @@ class Submission:
     """Command for the shell, run before the job is stopped; None: SIGTSTP to those processes that catch it."""
     checkpoint: str | None = None
     """Command for the shell that saves the state of the running job; None: it has no checkpoints."""
+    checkpointable: bool | None = None
+    """Whether it is saved with its memory; None: as its QOS or partition says."""
+    checkpoint_every: float | None = None
+    """Seconds between two saves; None: as its QOS or partition says."""
     on_end: str | None = None
     """Command for the shell, run when an incarnation has ended."""
     gpus: int = 0

@@ -122,7 +122,7 @@ def seconds_lost(job: Job, mode: PreemptMode, view: ClusterView, now: Seconds) -
     (`checkpoint_interval` of the clockwork; 0: its state is saved as it leaves), and the time it took to read
     the state that it began with.
     """
-    ran = job.ran_until(now)
+    ran, mode = job.ran_until(now), job.way(mode)
     if mode is PreemptMode.SUSPEND and view.settings(Settings).suspension is Suspension.FREE:
         return 0.0
     if mode is PreemptMode.CHECKPOINT:

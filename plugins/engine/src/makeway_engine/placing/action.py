@@ -89,6 +89,8 @@ class Action:
         victims, modes = room.victims, room.modes
         making_way, nodes = self._making_way, choice.placement.allocation.nodes
         piecemeal = candidates.rounds > 1
+        if self._telling.notes:
+            candidates = candidates.priced(self._ledger.now)  # before they are told, and lose it
         must_wait = making_way.tell(
             job, victims, modes, room.reasons, piecemeal=piecemeal, once_more=candidates.while_waiting
         )

@@ -138,18 +138,23 @@ class Telling:
         self, job: Job, outcome: str, blocked: Blocked, candidates: Candidates | None, note: str
     ) -> Decision:
         listed = candidates or Candidates()
+        now = self._ledger.now
+        if not listed.costs:
+            listed = listed.priced(now)
+        told = [
+            (job.id, mode.value, cost)
+            for job, mode, cost in zip(listed.jobs, listed.modes, listed.costs, strict=True)
+            if job.id not in listed.vacated
+        ]
         return Decision(
-            at=self._ledger.now,
+            at=now,
             job=job.id,
             partition=job.partition.name,
             outcome=outcome,
             reason=blocked.reason,
             detail="; ".join(part for part in (blocked.detail, listed.note, note) if part),
-            candidates=tuple(
-                (c.id, mode.value)
-                for c, mode in zip(listed.jobs, listed.modes, strict=True)
-                if c.id not in listed.vacated
-            ),
+            candidates=tuple((job_id, mode) for job_id, mode, _ in told),
+            costs=tuple(cost for _, _, cost in told),
             vacated=tuple(c.id for c in listed.jobs if c.id in listed.vacated),
             protected=dict(listed.protected),
             by=self._by,

@@ -206,6 +206,18 @@ ASKED = (
     Option("--open-mode", choices=("truncate", "append"), help="For outputs; truncate is usual."),
     Option("--export", metavar="ALL|NONE|NAME,NAME=VALUE,...", help="Environment handed over; ALL is usual."),
     Option(
+        "--checkpointable",
+        off=("--no-checkpointable",),
+        flag=True,
+        help="Save it with its memory when it has to make way by a checkpoint; needs criu 4.",
+    ),
+    Option(
+        "--checkpoint-every",
+        reads=options.length,
+        metavar="TIME",
+        help="Save it so often, too, should its processes or the machine be lost.",
+    ),
+    Option(
         "--checkpoint-command",
         to="checkpoint",
         metavar="COMMAND",
@@ -248,17 +260,6 @@ _IN_SCRIPTS = {each.to for each in ASKED if isinstance(each, Option)} | {"waits"
         metavar="FILE",
         offers="files",
         help="Run each line of FILE by /bin/sh, as a task of one array; - is standard input.",
-    ),
-    Option(
-        "--checkpointable",
-        flag=True,
-        help="Save COMMAND with its memory when it has to make way by a checkpoint; needs criu 4.",
-    ),
-    Option(
-        "--checkpoint-every",
-        reads=options.length,
-        metavar="TIME",
-        help="Save it so often, too, should its processes or the machine be lost.",
     ),
     Option("--key", metavar="TEXT", help="The same key makes no second job; for programs that repeat."),
     options.JSON,
@@ -357,11 +358,10 @@ def asked(command: Command, given: dict[str, Any], *, runs: bool = True) -> dict
     found = {
         name: value
         for name, value in given.items()
-        if value is not None and value != () and (value is not False or name == "requeue")
+        if value is not None and value != () and (value is not False or name in ("requeue", "checkpointable"))
     }
     words = found.pop("words", ())
     wrap, file = found.pop("wrap", None), found.pop("from_file", None)
-    saves, every = found.pop("checkpointable", False), found.pop("checkpoint_every", None)
     if sum(map(bool, ("command" in found, words, wrap, file))) > 1:
         raise Wrong("name a script, or a command behind --, or --wrap, or --from-file; one of them")
     if wrap:
@@ -375,10 +375,6 @@ def asked(command: Command, given: dict[str, Any], *, runs: bool = True) -> dict
         if sys.stdin.isatty():
             raise Wrong(_NOTHING)
         found = _by_script(command, found, ("-",))
-    if saves or every is not None:
-        from makeway_local_world.commands import saving
-
-        found = saving.saved(found, every)
     found.setdefault("limits", _limits("ALL"))
     found["environment"] = environment(found.get("export", "ALL"), os.environ)
     found["cwd"] = os.path.normpath(os.path.join(os.getcwd(), found.get("cwd", ".")))

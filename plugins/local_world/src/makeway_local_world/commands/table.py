@@ -26,6 +26,7 @@ COMMANDS = {
     "release": "verbs:release",
     "requeue": "verbs:requeue",
     "resume": "verbs:resume",
+    "restore": "verbs:restore",
     "run": "foreground:run",
     "start": "verbs:start",
     "stats": "stats:stats",

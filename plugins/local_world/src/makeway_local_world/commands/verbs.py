@@ -1,6 +1,6 @@
 """The commands that change jobs.
 
-Cancel, suspend, resume, requeue, checkpoint, hold, release, start, top, update; drain and undrain.
+Cancel, suspend, resume, requeue, checkpoint, restore, hold, release, start, top, update; drain and undrain.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _DONE = {
     "resume": "resumed",
     "requeue": "requeued",
     "checkpoint": "checkpointed",
+    "restore": "put first",
     "hold": "held",
     "release": "released",
     "start": "started",
@@ -93,6 +94,10 @@ requeue = _plain("requeue", "End jobs and let them wait again; they start from t
 checkpoint = _plain(
     "checkpoint",
     "Have jobs run their checkpoint command, then end them and let them wait to go on from there.",
+)
+restore = _plain(
+    "restore",
+    "Let checkpointed jobs go on: release those that are held, and put them first as `top` does.",
 )
 hold = _plain("hold", "Keep waiting jobs from starting.")
 release = _plain("release", "Let held jobs start again.")
@@ -221,6 +226,7 @@ __all__ = [
     "order",
     "release",
     "requeue",
+    "restore",
     "resume",
     "start",
     "suspend",

@@ -29,6 +29,7 @@ from makeway_local_world.daemon.waiting import Waiting
 from makeway_local_world.handed import ranges
 from makeway_local_world.places import Places
 from makeway_local_world.processes.ends import end_of
+from makeway_local_world.processes.saving import words_of
 from makeway_local_world.requests import AFTER, Request, parse_after
 
 T = TypeVar("T")
@@ -268,6 +269,11 @@ class Service:
                     )
         if request.process_nice < 0 and caller.uid != 0:
             raise Refusal("only root may lower the niceness of processes (a negative --process-nice)")
+        if request.checkpointable or request.checkpoint_every is not None:
+            words = words_of(request.command, request.script)
+            why = self.warded.site.saving.refusal(words, request.environment, request.gpus)
+            if why:
+                raise Refusal(f"--checkpointable: {why}")
         if self.trouble:
             raise Full(self.trouble)
         if request.dependency is not None:

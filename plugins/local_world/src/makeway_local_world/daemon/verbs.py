@@ -15,12 +15,12 @@ from makeway.model import Job, JobState, SuspendedBy
 from makeway.worlds.events import Command
 from makeway_engine.engine import Engine
 from makeway_local_world.daemon.people import Rules
-from makeway_local_world.requests import AFTER, HOLD, SAVES, parse_after, parse_signal, shown_of
+from makeway_local_world.requests import AFTER, HOLD, parse_after, parse_signal, shown_of
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 STATES = ("pending", "running", "suspended")
 """States by which jobs can be meant."""
-VERBS = (*PLAIN, "signal", "start", "top", "update")
+VERBS = (*PLAIN, "restore", "signal", "start", "top", "update")
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
 UPDATES = ("begin", "dependency", "gpus", "mem", "name", "nice", "partition", "priority", "qos", "time")
 _WORDS = {"time": "time_limit", "mem": "memory_mb"}
@@ -192,7 +192,7 @@ class Verbs:
             by = self._displaced_by(job)
             if job.suspended_by is SuspendedBy.POLICY and not job.held:
                 return f"it makes way for job {by} and goes on by itself" if by else "it goes on by itself"
-        if order.verb in ("release", "start"):
+        if order.verb in ("release", "restore", "start"):
             why = self._held_back(job.id)
             if why is not None:
                 return f"it waits for others: {why}; see makeway why {job.id}"
@@ -201,8 +201,8 @@ class Verbs:
                 return "only operators may start a job"
             if job.held:
                 return "it is held; release it first"
-        if order.verb == "checkpoint" and not job.spec.attributes.get(SAVES):
-            return "it has no checkpoint command; submit it with --checkpointable or --checkpoint-command"
+        if order.verb == "checkpoint" and job.obstacle:
+            return job.obstacle
         return ""
 
     def _is_ending(self, order: Order, job: Job) -> bool:
@@ -222,9 +222,23 @@ class Verbs:
             return [Command("signal", job.id, user, signal.name)]
         if order.verb == "start":
             return [Command("start", job.id, user, order.value)]
+        if order.verb == "restore":
+            return self._restore(job, user)
         if order.verb == "top":
             return self._top(job, user)
         return self._update(order, job, user)
+
+    def _restore(self, job: Job, user: str | None) -> list[Command] | str:
+        """Let a job that was checkpointed go on as soon as it may."""
+        if job.state is not JobState.PENDING:
+            return f"it is {job.state.value.lower()}, not pending"
+        if not job.begun_with:
+            return "nothing of it is saved; makeway top puts it first"
+        if not job.held:
+            return self._top(job, user)
+        first = max((each.priority for each in self._engine().ledger.pending), default=0) + 1
+        found = [Command("release", job.id, user)]
+        return found if user is not None else [*found, Command("priority", job.id, None, str(first))]
 
     # ------------------------------------------------------------------------------- top
     def _top(self, job: Job, user: str | None) -> list[Command] | str:
@@ -297,8 +311,8 @@ class Verbs:
             return f"command: got {size:,} bytes; allowed: {LONGEST_UPDATE:,}"
         if job.state is not JobState.PENDING:
             return f"command: it is {job.state.value.lower()}, not pending"
-        if job.spec.attributes.get(SAVES):
-            return "command: its checkpoint command belongs to the one that it has; submit it again"
+        if job.begun_with:
+            return "command: what is saved of it belongs to the one that it has; submit it again"
         array = job.spec.array_id
         if array is not None:
             if array not in order.jobs:
@@ -340,12 +354,13 @@ def _fits(verb: str, job: Job) -> bool:
         "hold": job.state is JobState.PENDING and not job.held,
         "release": job.state is JobState.PENDING and job.held,
         "top": job.state is JobState.PENDING and not job.held,
+        "restore": job.state is JobState.PENDING and job.begun_with > 0,
         "start": job.state is JobState.PENDING,
         "suspend": job.state is JobState.RUNNING,
         "resume": job.state is JobState.SUSPENDED and (job.held or job.suspended_by is SuspendedBy.ADMIN),
         "requeue": active,
         "signal": active,
-        "checkpoint": active and bool(job.spec.attributes.get(SAVES)),
+        "checkpoint": active and not job.obstacle,
     }
     return fits.get(verb, True)
 

@@ -10,6 +10,7 @@ import attrs
 
 from makeway.model import Stay, Vocabulary
 from makeway_local_world.daemon.foresight import Foresight, Taken
+from makeway_local_world.processes.saving import UNASKED
 
 Job = Mapping[str, Any]
 _MOST = 8
@@ -75,6 +76,8 @@ def _sentences(known: Known) -> Iterator[str]:
         yield from _suspended(known)
     elif job["state"] == "RUNNING" and job.get("ends_at"):
         yield f"it reaches its time limit at {when(job['ends_at'])}"
+    if job.get("obstacle", UNASKED) != UNASKED:
+        yield f"it cannot be checkpointed: {job['obstacle']}"
     if which := [f"GPU {each['index']} ({each['uuid']})" for each in job.get("gpus", ())]:
         yield f"it has {_few(which)}"
     if known.failed:

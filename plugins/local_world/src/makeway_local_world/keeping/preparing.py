@@ -97,6 +97,8 @@ def _started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
         "requeueable": bool(mandate.get("requeueable")),
         "retries": mandate.get("retries", 0),
         "requeue_exit": mandate.get("requeue_exit", []),
+        "obstacle": str(mandate.get("obstacle", "")),
+        "dumped": bool(mandate.get("dumped")),
     }
 
 

@@ -35,8 +35,12 @@ class Case:
     tries: int = 0
     """How often a nursery was asked for its keeper."""
     requeueable: bool = True
+    obstacle: str = ""
+    """Why it cannot be checkpointed; empty: it can be."""
     cgroup: Cgroup | None = None
     """What holds its processes; None: nothing."""
+    dumped: bool = False
+    """Whether criu saves it when it is checkpointed."""
     gpus: tuple[str, ...] = ()
     asked: dict[int, Action] = attrs.field(factory=dict)
     """What the keeper has not answered yet, by serial."""
@@ -68,6 +72,8 @@ class Case:
         self.monotonic = float(told.get("monotonic", 0.0))
         self.gpus = tuple(told.get("gpus", ()))
         self.tier = int(told.get("tier", 0))
+        self.obstacle = self.obstacle or str(told.get("obstacle", ""))
+        self.dumped = bool(told.get("dumped"))
         self.requeueable = bool(told.get("requeueable", True))
         self.cgroup = Cgroup(told["cgroup"]) if told.get("cgroup") else None
         if self.handle >= 0:

@@ -25,6 +25,7 @@ from makeway_local_world.processes import news
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import end_of_plain, failure_text
 from makeway_local_world.processes.finding import LOOK_AGAIN, MOST_TRIES, Finding
+from makeway_local_world.processes.hindering import HindranceWatch
 from makeway_local_world.processes.memory import MemoryWatch
 from makeway_local_world.processes.news import News
 from makeway_local_world.processes.nursing import Nursery
@@ -58,6 +59,7 @@ class Hand:
         self.finding = Finding(self)
         self.verbs = Verbs(self)
         self._memory = MemoryWatch(self, self.verbs)
+        self._hindrances = HindranceWatch(self)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -261,6 +263,7 @@ class Hand:
 
     def watch(self, case: Case) -> None:
         self._memory.begin()
+        self._hindrances.begin()
         if case.line is not None:
             self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
         if case.handle >= 0:
@@ -321,6 +324,7 @@ class Hand:
                     self._selector.register(case.handle, selectors.EVENT_READ, lambda: self.gone(case))
         elif say == "runs":
             case.state = told["state"]
+            self._hindrances.begin()
             if case.start is not None:
                 self._began(case, case.start)
         elif say == "failed":
@@ -336,7 +340,7 @@ class Hand:
 
     def _began(self, case: Case, action: Start) -> None:
         case.start = None
-        self.tell(news.Began(case.key, self.site.clock.now()))
+        self.tell(news.Began(case.key, self.site.clock.now(), case.obstacle))
         self.orders.settle(action.serial, ok=True)
 
     def _notice(self, case: Case, state: str) -> None:

@@ -15,6 +15,8 @@ class Began(NamedTuple):
 
     key: Key
     at: Seconds
+    obstacle: str = ""
+    """Why it cannot be checkpointed; empty: it can be."""
 
 
 class Done(NamedTuple):
@@ -65,5 +67,13 @@ class Saved(NamedTuple):
     work: Seconds
 
 
-News = Began | Done | Refused | Over | Lost | Seen | Saved
-__all__ = ["Began", "Done", "Lost", "News", "Over", "Refused", "Saved", "Seen"]
+class Hindered(NamedTuple):
+    """Why it cannot be checkpointed has changed."""
+
+    key: Key
+    obstacle: str
+    """Empty: it can be."""
+
+
+News = Began | Done | Refused | Over | Lost | Seen | Saved | Hindered
+__all__ = ["Began", "Done", "Hindered", "Lost", "News", "Over", "Refused", "Saved", "Seen"]

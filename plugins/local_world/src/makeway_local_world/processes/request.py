@@ -59,8 +59,12 @@ def mandate_of(
     cores: Cores,
     cgroups: Cgroups,
     gpus: Sequence[str] | None,
+    obstacle: str,
 ) -> dict[str, Any]:
-    """Return what root does for one incarnation, before all rights are the owner's."""
+    """Return what root does for one incarnation, before all rights are the owner's.
+
+    :param obstacle: why it cannot be checkpointed; empty: it can be.
+    """
     job = action.job
     return {
         "v": words.VERSION,
@@ -80,6 +84,8 @@ def mandate_of(
         "requeueable": submission.requeueable,
         "retries": submission.retries,
         "requeue_exit": list(submission.requeue_exit),
+        "obstacle": obstacle,
+        "dumped": not obstacle and submission.checkpoint is None,
         "watched": action.stopped or ahead_of(submission, action.job.time_limit) is not None,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
@@ -10,6 +11,25 @@ from makeway.model import Duration
 
 _SECONDS = attrs.validators.ge(0.0)
 _MANY = attrs.validators.ge(1)
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """What holds for the jobs of a partition, or of a QOS; what a job says itself goes before it."""
+
+    checkpointable: bool | None = None
+    """Whether each is saved with its memory when it makes way by a checkpoint; None: not said."""
+    checkpoint_every: Duration | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.ge(1.0))
+    )
+    """So often it is saved as well; None: not said. It makes jobs checkpointable unless the other key says no."""
+
+    @property
+    def saves(self) -> bool | None:
+        """Whether its jobs are saved; None: not said."""
+        if self.checkpointable is None and self.checkpoint_every is not None:
+            return True
+        return self.checkpointable
 
 
 @attrs.frozen(kw_only=True)
@@ -29,6 +49,12 @@ class Settings:
     """After which a suspension that did not stop everything has failed."""
     checkpoint_limit: Duration = attrs.field(default=300.0, validator=attrs.validators.gt(0.0))
     """After which a job's checkpoint command has failed."""
+    partition: Mapping[str, Kind] = attrs.field(factory=dict)
+    """Partition -> what holds for its jobs."""
+    qos: Mapping[str, Kind] = attrs.field(factory=dict)
+    """QOS -> what holds for its jobs; it goes before the partition."""
+    user_images: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Most MB that what was saved of one user's jobs may take; 0: as much as there is room for."""
     on_end_limit: Duration = attrs.field(default=60.0, validator=attrs.validators.gt(0.0))
     """After which the command for the end of a job is killed."""
     leftovers: Literal["kill", "wait"] = "kill"
@@ -80,4 +106,4 @@ class Settings:
     """Most MB that the stored submissions of one user take; operators are free."""
 
 
-__all__ = ["Settings"]
+__all__ = ["Kind", "Settings"]

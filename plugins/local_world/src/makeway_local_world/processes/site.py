@@ -18,6 +18,7 @@ from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.gpus import Inventory, Strangers
 from makeway_local_world.processes.machine import Cgroups, Cores, threads_of_cores
 from makeway_local_world.processes.request import ahead_of, encode, mandate_of, request_of
+from makeway_local_world.processes.saving import Saving
 from makeway_local_world.processes.settings import Settings
 from makeway_local_world.submission import Submission, SubmissionError, load, store_held
 
@@ -34,6 +35,7 @@ class Site:
         place = os.stat(state.directory)
         self.daemon = f"{place.st_dev:x}-{place.st_ino:x}"
         """Names this state directory: the mark of its jobs, and their cgroup."""
+        self.saving = Saving(settings, self.daemon)
         self.cores = Cores(cluster, threads_of_cores())
         off = Cgroups(why_not="world.settings.cgroups is off")
         self.cgroups = off if settings.cgroups == "off" else Cgroups.find(self.daemon)
@@ -51,6 +53,7 @@ class Site:
         submission = self._submission(action.job)
         taken = {gpu for case in cases for gpu in case.gpus}
         gpus = self.gpus.choose(_gpus_of(submission, action), taken)
+        obstacle = self.saving.obstacle(submission, action.job, len(gpus or ()))
         mandate = encode(
             mandate_of(
                 submission,
@@ -59,6 +62,7 @@ class Site:
                 cores=self.cores,
                 cgroups=self.cgroups,
                 gpus=gpus,
+                obstacle=obstacle,
             )
         )
         if len(mandate) > words.LONGEST_MANDATE:
@@ -73,6 +77,8 @@ class Site:
             cores=self.cores,
             gpus=gpus,
         )
+        if not obstacle:
+            request = self.saving.saved(request, submission, action.job)
         return mandate, encode(request), tuple(gpus or ())
 
     def _submission(self, job: Job) -> Submission:

@@ -177,6 +177,9 @@ class Verbs:
 
     def checkpoint(self, case: Case, action: Checkpoint) -> None:
         """Run the job's checkpoint command, with a time limit."""
+        if case.obstacle:
+            self._hand.refused(case.key, action, f"it cannot be checkpointed: {case.obstacle}", retry=False)
+            return
         limit = self._hand.site.settings.checkpoint_limit
         self._ask(case, action, limit, "checkpoint", limit=limit)
 

@@ -26,6 +26,7 @@ from makeway.worlds.events import (
     Finished,
     Kill,
     Noticed,
+    Obstructed,
     Performed,
     Resume,
     Start,
@@ -104,6 +105,8 @@ class LocalWorld:
             if case.killed:
                 state = JobState.COMPLETING
             self._told[job_id] = Told(incarnation, state, killed=case.killed)
+            if case.obstacle:
+                self._tell(news.Hindered(look.key, case.obstacle))
         elif look.fate is Fate.NEVER:
             self._never.add(look.key)
         elif look.fate is Fate.ENDED and look.exit is not None:
@@ -217,11 +220,13 @@ class LocalWorld:
             return []  # it is leaving: nothing else matters
         if isinstance(piece, news.Began):
             told.started_at = piece.at
-            return [Started(job_id, incarnation, piece.at)]
+            return [Started(job_id, incarnation, piece.at, piece.obstacle)]
         if isinstance(piece, news.Done):
             return [Performed(piece.serial)] if 0 < piece.serial >= told.last_serial else []
         if isinstance(piece, news.Saved):
             return [Checkpointed(job_id, piece.work, incarnation)]
+        if isinstance(piece, news.Hindered):
+            return [Obstructed(job_id, piece.obstacle, incarnation)]
         if told.state is piece.state:
             return []
         told.state = piece.state
