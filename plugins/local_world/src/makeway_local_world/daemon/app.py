@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import resources
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -219,13 +219,14 @@ async def wait(request: web.Request) -> web.Response:
     loop = asyncio.get_running_loop()
     until = loop.time() + min(LONGEST_POLL, query_of(request, WaitQuery).longest)
     names = await service.tasks(job_id)
+    awaited: Sequence[str] = names
     while True:
-        ended = await service.have_ended(names)
+        awaited = await service.not_ended(awaited)
         left = until - loop.time()
-        if ended or left <= 0 or steps.closing:
+        if not awaited or left <= 0 or steps.closing:
             break
         await steps.next(min(left, 5.0))
-    return web.json_response({"ended": ended, "jobs": await service.jobs(caller, names)})
+    return web.json_response({"ended": not awaited, "jobs": await service.jobs(caller, names)})
 
 
 async def last(request: web.Request) -> web.Response:

@@ -200,14 +200,14 @@ class Service:
         jobs, shown = self.live.engine.ledger.jobs, self._as_shown()
         return {each: self._with_reason(shown.job(jobs[each])) for each in job_ids if each in jobs}
 
-    async def have_ended(self, job_ids: Sequence[str]) -> bool:
-        """Say whether jobs have ended; where one has not, no more is looked at."""
-        for job_id in job_ids:
+    async def not_ended(self, job_ids: Sequence[str]) -> Sequence[str]:
+        """Return these jobs from the first one on that has not ended; what has ended need not be looked at again."""
+        for at, job_id in enumerate(job_ids):
             if job_id in self.live.engine.ledger.jobs:
-                return False
+                return job_ids[at:]
             if await self.elsewhere(self.past.ended_as, job_id) is None:
-                return False
-        return True
+                return job_ids[at:]
+        return ()
 
     def _ended(self, job_id: str) -> dict[str, Any] | None:
         """Return a job that has ended, with what its last incarnation came to; None: it is unknown."""

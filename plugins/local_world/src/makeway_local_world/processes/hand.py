@@ -15,6 +15,7 @@ import selectors
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from makeway.model import JobState
@@ -68,6 +69,9 @@ class Hand:
         self._selector.register(self._wake, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._live, name="makeway-hand", daemon=True)
         self._over = False
+        self._sweeper = ThreadPoolExecutor(1, "makeway-sweep")
+        self._swept: dict[Key, Future[None]] = {}
+        """Incarnations of which the rest is being taken away."""
 
     # ------------------------------------------------------------------------------- asked
     def begin(self) -> None:
@@ -126,6 +130,7 @@ class Hand:
 
         self.do(end)
         self._thread.join(10.0)
+        self._sweeper.shutdown()
         for case in self.cases.values():
             case.close()
         self.nursery.close()
@@ -213,6 +218,8 @@ class Hand:
 
     def _begin_start(self, action: Start, key: Key, case: Case | None) -> None:
         place = RunDirectory(self.site.directory, key)
+        if key in self._swept:  # it was refused before
+            self._swept[key].result()
         if key in self.unreadable:
             self.refused(key, action, f"{place.path} cannot be read", retry=False)
             return
@@ -432,6 +439,12 @@ class Hand:
             self.refused(case.key, action, "it has ended")
         else:
             self.orders.settle(action.serial, ok=True)
+
+    def sweep(self, keys: list[Key]) -> None:
+        """Have `forget` done while starts go on, which do not wait for the disk."""
+        self._swept = {key: future for key, future in self._swept.items() if not future.done()}
+        future = self._sweeper.submit(self._guarded, lambda: self.forget(keys))
+        self._swept |= dict.fromkeys(keys, future)
 
     def forget(self, keys: list[Key]) -> None:
         """Take away what is left of incarnations whose end is in the journal."""

@@ -193,7 +193,7 @@ class LocalWorld:
             if told is not None and told.incarnation == incarnation and told.state.ended:
                 del self._told[job_id]
             self._never.discard((job_id, incarnation))
-        self._hand.do(lambda: self._hand.forget(keys))
+        self._hand.do(lambda: self._hand.sweep(keys))
 
     def _events(self) -> list[Event]:
         events: list[Event] = []
