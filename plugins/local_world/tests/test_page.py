@@ -206,12 +206,12 @@ def test_the_page_shows_who_makes_way_as_it_happens(up: Site, browser: Any) -> N
         script = "return [...document.querySelectorAll(`tr[data-job='${arguments[0]}'] td`)].map(e => e.textContent)"
         return list(browser.execute_script(script, job))
 
-    up.until(lambda: len(cells(low)) > 7, "the row of the job")
+    up.until(lambda: len(cells(low)) > 8, "the row of the job")
     assert cells(low)[2] == "<b>bold</b>"
     up.until(lambda: browser.execute_script("return document.getElementById('live').textContent") == "live")
     urgent = up.submit("-p", "urgent", "-n", "2", "--", "sleep", "600")
     up.until(
-        lambda: len(cells(low)) > 7 and cells(low)[7] == f"here (suspend for {urgent})", "the victim's row"
+        lambda: len(cells(low)) > 8 and cells(low)[8] == f"here (suspend for {urgent})", "the victim's row"
     )
     told = "return document.getElementById('events').textContent"
     up.until(lambda: f"job {low} makes way for {urgent}: suspend" in browser.execute_script(told))
@@ -231,6 +231,15 @@ def test_the_page_shows_who_makes_way_as_it_happens(up: Site, browser: Any) -> N
     click = f"{buttons}.find(e => e.textContent === 'suspend').click()"
     browser.execute_script(click, urgent)
     up.until(lambda: up.state_of(low) == "RUNNING", "what a button asked for")
+    fill = "document.getElementById('submit').elements[arguments[0]].value = arguments[1]"
+    given = {"command": "echo $HOME > seen", "cwd": str(up.directory), "partition": "urgent"}
+    for name, value in given.items():
+        browser.execute_script(fill, name, value)
+    browser.execute_script("document.getElementById('submit').requestSubmit()")
+    up.until((up.directory / "seen").exists, "what the form submitted")
+    assert browser.execute_script("return document.getElementById('submitted').textContent").startswith(
+        "submitted job"
+    )
     severe = [
         each
         for each in browser.get_log("browser")

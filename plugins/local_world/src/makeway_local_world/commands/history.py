@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from makeway_local_world.commands import options, terminal
@@ -111,11 +112,16 @@ def history(
         for job in found["jobs"]:
             terminal.say("|".join(_clean(cell) for cell in sacct_row(job)))
     else:
-        headings: tuple[str, ...] = _HEADINGS
-        rows = [_row(job) for job in found["jobs"]]
-        if not any(row[-1] for row in rows):
-            rows, headings = [row[:-1] for row in rows], headings[:-1]
-        terminal.say(*terminal.table(headings, rows, _RIGHT))
+        terminal.say(*table(found["jobs"]))
+
+
+def table(jobs: Sequence[dict[str, Any]]) -> list[str]:
+    """Return jobs that have ended as lines of a table."""
+    headings: tuple[str, ...] = _HEADINGS
+    rows = [_row(job) for job in jobs]
+    if not any(row[-1] for row in rows):
+        rows, headings = [row[:-1] for row in rows], headings[:-1]
+    return terminal.table(headings, rows, _RIGHT)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
@@ -204,4 +210,4 @@ def _memory(job: dict[str, Any]) -> str:
     return f"{job['memory_mb']}Mn" if job["memory_mb"] else ""
 
 
-__all__ = ["SACCT", "exit_text", "history", "past_instant", "sacct_row"]
+__all__ = ["SACCT", "exit_text", "history", "past_instant", "sacct_row", "table"]

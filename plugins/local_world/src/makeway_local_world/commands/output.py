@@ -80,6 +80,18 @@ def _show(about: Mapping[str, Any], which: str, lines: int | None, *, only_path:
         raise NoLog(f"{about[which]}: {why}") from None
 
 
+def end_of(path: str, lines: int) -> str:
+    """Return the last lines of a file that is somebody's output, with rights of one's own.
+
+    :raises OSError: it cannot be read.
+    """
+    with open(path, "rb", opener=_plain_file) as stream:
+        end = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, end - CHUNK))
+        text = stream.read(CHUNK).decode("utf-8", "replace")
+    return "\n".join(text.splitlines()[-lines:])
+
+
 def _plain_file(path: str, flags: int) -> int:
     """Open without waiting, should it be a pipe that nobody writes to."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -193,4 +205,4 @@ def exit_status(job: dict[str, Any]) -> int:
     return 0 if job["state"] == "COMPLETED" else 1
 
 
-__all__ = ["ended", "exit_status", "logs", "wait"]
+__all__ = ["end_of", "ended", "exit_status", "logs", "wait"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _STATES = {"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETING": "CG"}
 _HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "LEFT", "CPUS", "GPUS", "NODELIST(REASON)")
 _GPUS = _HEADINGS.index("GPUS")
-_RIGHT = ("JOBID", "TIME", "LEFT", "CPUS")
+RIGHT = ("JOBID", "TIME", "LEFT", "CPUS")
 
 
 @command(
@@ -52,6 +52,12 @@ def table(found: dict[str, Any], *, tasks: bool = False) -> list[str]:
     lines = []
     if found.get("stale"):
         lines.append("the daemon is busy: this was the queue a moment ago")
+    headings, rows = cells(found, tasks=tasks)
+    return [*lines, *terminal.table(headings, rows, RIGHT)]
+
+
+def cells(found: dict[str, Any], *, tasks: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the headings of the queue and its rows; of an array that waits, the first cell is ``17_[0-9]``."""
     rows = [_row(job, found["at"]) for job in found["jobs"]]
     headings: tuple[str, ...] = _HEADINGS
     if not any(row[_GPUS] for row in rows):  # no job wants any, perhaps since there are none
@@ -59,7 +65,7 @@ def table(found: dict[str, Any], *, tasks: bool = False) -> list[str]:
         headings = headings[:_GPUS] + headings[_GPUS + 1 :]
     if not tasks:
         rows = _folded(found["jobs"], rows)
-    return [*lines, *terminal.table(headings, rows, _RIGHT)]
+    return headings, rows
 
 
 def _folded(jobs: list[dict[str, Any]], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -144,4 +150,4 @@ def _watch(server: Daemon, user: str | None, as_json: bool, tasks: bool) -> None
         return
 
 
-__all__ = ["gpus", "queue", "table"]
+__all__ = ["RIGHT", "cells", "gpus", "queue", "table"]

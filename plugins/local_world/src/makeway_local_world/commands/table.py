@@ -21,6 +21,7 @@ COMMANDS = {
     "history": "history:history",
     "hold": "verbs:hold",
     "logs": "output:logs",
+    "monitor": "monitor:monitor",
     "queue": "queue:queue",
     "reload": "site:reload_",
     "release": "verbs:release",

@@ -34,7 +34,7 @@ from makeway_local_world.daemon.doorman import WHOLE_WITHIN, guest_of
 from makeway_local_world.daemon.fairness import LARGE, Fairness, TooMany
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.outlook import Outlook
-from makeway_local_world.daemon.people import Forbidden, forbid
+from makeway_local_world.daemon.people import Forbidden, forbid, home_of
 from makeway_local_world.daemon.service import Caller, Full, NoJob, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.stream import events
@@ -169,7 +169,11 @@ def query_of(request: web.Request, cls: type[T]) -> T:
 async def about(request: web.Request) -> web.Response:
     """Say what the daemon is, and how it is."""
     service, caller = request.app[SERVICE], caller_of(request)
-    reader = {"name": caller.name, "operator": service.rules.is_operator(caller.uid)}
+    reader = {
+        "name": caller.name,
+        "operator": service.rules.is_operator(caller.uid),
+        "home": home_of(caller.uid),
+    }
     return web.json_response(service.about() | {"control": caller.control, "reader": reader})
 
 

@@ -164,6 +164,14 @@ def forget() -> None:
 
 
 @functools.lru_cache(maxsize=4096)
+def home_of(uid: int) -> str:
+    """Return the home directory of a user; ``/``: it is not known."""
+    try:
+        return pwd.getpwuid(uid).pw_dir or "/"
+    except KeyError:
+        return "/"
+
+
 def who_is(uid: int, gid: int) -> Who:
     """Return whose rights a job has that this user submits."""
     name = name_of(uid)
@@ -188,4 +196,15 @@ def veil(rules: Rules, uid: int, jobs: Iterable[Mapping[str, Any]]) -> list[dict
     return [dict(job) if rules.may_see(uid, str(job["user"])) else veiled(job) for job in jobs]
 
 
-__all__ = ["Forbidden", "Rules", "forbid", "forget", "name_of", "rules_of", "veil", "veiled", "who_is"]
+__all__ = [
+    "Forbidden",
+    "Rules",
+    "forbid",
+    "forget",
+    "home_of",
+    "name_of",
+    "rules_of",
+    "veil",
+    "veiled",
+    "who_is",
+]

@@ -465,6 +465,7 @@ class Service:
             "world": config.world.name,
             "partitions": [partition.name for partition in config.partition],
             "nodes": [[node.name, node.cpus] for node in self.live.engine.ledger.cluster.nodes],
+            "gpus": self.warded.gpus(),
             "sequence": self.desk.step,
             "trouble": self.trouble,
             "drained": None if drain is None else attrs.asdict(drain),

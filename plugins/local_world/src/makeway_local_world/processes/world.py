@@ -307,6 +307,19 @@ class LocalWorld:
             for key, case in list(self._hand.cases.items())
         }
 
+    def gpus(self) -> list[dict[str, Any]]:
+        """Return the GPUs that are there now, with their memory, and what is in use of it."""
+        return [
+            {
+                "index": each.index,
+                "uuid": each.uuid,
+                "name": each.name,
+                "memory_mb": each.memory_mb,
+                "used_mb": each.used_mb,
+            }
+            for each in self.site.gpus.look()
+        ]
+
     def gpus_of(self, job_id: str) -> list[dict[str, Any]]:
         """Return the GPUs that a job has, by index and UUID; an index is None where it is not known yet."""
         told = self._told.get(job_id)

@@ -103,7 +103,7 @@ function row(job) {
   const made = rowOf(job);
   for (const text of [job.id, job.partition, job.name, job.user, job.word]) made.append(make("td", text));
   made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }));
-  made.append(make("td", place(job)));
+  made.append(make("td", gpus(job)), make("td", place(job)));
   if (state.control) made.append(buttons(job));
   return made;
 }
@@ -120,6 +120,31 @@ function buttons(job) {
     cell.append(button, " ");
   }
   return cell;
+}
+
+/** GPUs that a job has, or wants: how many, and which. */
+function gpus(job) {
+  const count = job.node_count * Object.entries(job.gres).reduce((sum, [name, each]) => sum + (name.split(":")[0] === "gpu" ? each : 0), 0);
+  const which = (job.gpus || []).map((each) => each.index ?? each.uuid).join(",");
+  return count ? (which ? `${count} (${which})` : String(count)) : "";
+}
+
+/** Hand in what the form says; the same key makes no second job, should the answer be lost. */
+async function submitForm(event) {
+  event.preventDefault();
+  const given = Object.fromEntries(new FormData(byId("submit")));
+  const request = { key: crypto.randomUUID(), command: ["/bin/sh", "-c", given.command], name: given.name || given.command.trim().split(/\s+/)[0].split("/").pop(),
+    cwd: given.cwd, partitions: [given.partition], cpus_per_task: Number(given.cpus), gpus: Number(given.gpus), environment: state.environment };
+  if (given.memory) request.memory_mb = Math.round(Number(given.memory) * 1024);
+  if (given.minutes) request.time_limit = Number(given.minutes) * 60;
+  try {
+    const taken = await ask("/v1/jobs", { method: "POST", body: JSON.stringify(request) });
+    byId("submitted").textContent = `submitted job ${taken.id}`;
+    await refresh();
+    choose(taken.id);
+  } catch (error) {
+    byId("submitted").textContent = error.message;
+  }
 }
 
 async function change(verb, job) {
@@ -230,7 +255,10 @@ async function begin() {
   state.last = about.sequence;
   state.control = about.control;
   state.reader = about.reader;
-  byId("doing").hidden = !about.control;
+  byId("doing").hidden = byId("submitting").hidden = !about.control;
+  state.environment = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: about.reader.home, USER: about.reader.name };
+  byId("submit").elements.cwd.value = about.reader.home;
+  byId("submit").elements.partition.replaceChildren(...about.partitions.map((name) => make("option", name)));
   byId("cluster").textContent = about.cluster;
   byId("policy").textContent = about.policy.preempt;
   Object.assign(live, {
@@ -246,6 +274,7 @@ async function begin() {
   await refreshEnded();
   layout();
   listen();
+  byId("submit").addEventListener("submit", submitForm);
   byId("again").addEventListener("click", () => showOutput(state.chosen));
   byId("span").addEventListener("change", (event) => {
     live.span = Number(event.target.value);
