@@ -13,11 +13,11 @@ from makeway_local_world.commands.client import Daemon
 
 pytest.importorskip("textual")
 
-from textual.app import App  # noqa: E402
-from textual.pilot import Pilot  # noqa: E402
-from textual.widgets import DataTable, Static  # noqa: E402
+from textual.app import App
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static
 
-from makeway_local_world.screen import Monitor, Question, jobs_of, machine  # noqa: E402
+from makeway_local_world.screen import Monitor, Question, jobs_of, machine
 
 Site = Any
 Seen = Pilot[None]
