@@ -187,6 +187,24 @@ def test_what_cannot_be_in_the_foreground() -> None:
         assert problem.where == where
 
 
+def test_an_idle_shell_ends_by_a_word_that_it_does_not_heed() -> None:
+    """Interactive shells ignore SIGTERM; without a hangup they would use up the whole grace of their job."""
+    place = meeting.new_place()
+    command = [sys.executable, "-I", "-m", "makeway_local_world.terminals.host", "pty", place]
+    shell = "trap '' TERM; echo begun; while :; do read x || exit 3; done"
+    with subprocess.Popen([*command, "sh", "-c", shell]) as host:
+        while (line := meeting.call(place)) is None:
+            time.sleep(0.02)
+        with line:
+            line.sendall(meeting.size(24, 80))
+            said = b""
+            while b"begun" not in said:
+                said += line.recv(100)
+            host.terminate()
+            assert host.wait(300) == -signal.SIGHUP
+    assert not os.path.exists(place)
+
+
 # ------------------------------------------------------------------------------- who may come
 @pytest.fixture
 def place() -> Iterator[Path]:

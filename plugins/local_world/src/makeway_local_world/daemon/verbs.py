@@ -176,7 +176,7 @@ class Verbs:
                     found.append((each, jobs[each]))
             if not tasks:
                 state = self._ended(name)
-                again = "; submit it again" if order.verb == "requeue" else ""
+                again = f"; hand it in anew: makeway again {name}" if order.verb == "requeue" else ""
                 outcome.refused[name] = (
                     f"it has ended: {state}{again}" if state else f"there is no job {name}"
                 )

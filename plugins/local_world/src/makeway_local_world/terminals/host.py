@@ -35,6 +35,8 @@ AHEAD = 64 << 10
 """Bytes that wait for a guest before the job has to wait as well."""
 STUCK = 10.0
 """Seconds after which a guest that takes nothing is sent away."""
+LOOK = 0.1
+"""Seconds between two looks whether a shell that is to end still runs something."""
 SIZED = 2.0
 """Seconds for which the command waits for a guest to say how large the window is."""
 LAST = 2.0
@@ -148,8 +150,11 @@ class Terminal:
         self._sized = False
         """Whether a guest has said how large the window is."""
         self._wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)  # the command ends, then this does
+        self._ending = False
+        """Whether the job is to end."""
+        signal.signal(signal.SIGTERM, self._be_told_to_end)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         begin, self._begin = os.pipe()
@@ -171,7 +176,9 @@ class Terminal:
             ended, status = os.waitpid(self._pid, os.WNOHANG)
             if ended:
                 break
-            self._turn()
+            if self._ending and _is_idle_shell(self._pid):
+                os.kill(self._pid, signal.SIGHUP)
+            self._turn(LOOK if self._ending else None)
         while self._print():
             pass
         until = time.monotonic() + LAST
@@ -182,6 +189,9 @@ class Terminal:
         for guest in self._guests:
             guest.line.close()
         return status
+
+    def _be_told_to_end(self, *_: object) -> None:
+        self._ending = True
 
     def _turn(self, patience: float | None = None) -> None:
         """Do what can be done now, or wait for it."""
@@ -269,6 +279,20 @@ class Terminal:
     def _send_away(self, guest: Guest) -> None:
         guest.line.close()
         self._guests.remove(guest)
+
+
+def _is_idle_shell(pid: int) -> bool:
+    """Whether a process does not heed SIGTERM, as interactive shells do, and runs nothing: then a hangup ends it.
+
+    While it runs something, that has its grace: a shell would pass the hangup on.
+    """
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            ignored = next(line.split()[1] for line in file if line.startswith("SigIgn:"))
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return bool(int(ignored, 16) >> (signal.SIGTERM - 1) & 1) and not file.read().split()
+    except (OSError, StopIteration):
+        return False
 
 
 if __name__ == "__main__":
