@@ -108,7 +108,7 @@ def _cgroups(daemon: Mapping[str, Any] | None, *, shared: bool) -> Iterator[Find
     help_ = "run under systemd 254 or newer with the unit that makeway up --print-unit prints"
     level = "bad" if shared else "note"
     if not known["base"]:
-        text = f"none: {known['why_not']}; memory is watched, not limited; cores are bound, not enforced"
+        text = f"none: {known['why_not']}; memory is watched every second; cores are bound, not enforced"
         if shared:
             text += "; a job that kills its keeper may leave processes that are not found"
         yield Finding(level, "cgroups", text, help_)
@@ -122,7 +122,7 @@ def _cgroups(daemon: Mapping[str, Any] | None, *, shared: bool) -> Iterator[Find
 
 
 _ENFORCED = (
-    ("memory", "a job has no more than it was given, else it ends OUT_OF_MEMORY", "watched, not limited"),
+    ("memory", "a job has no more than it was given, else it ends OUT_OF_MEMORY", "watched every second"),
     ("pids", "a job has no more processes than max_processes", "one job may take all process numbers"),
     ("cpu", "jobs get CPU time by the CPUs that they were given", "jobs share CPU time as the kernel likes"),
     ("cpuset", "a job cannot leave its cores", "a job that is bound to cores may leave them"),

@@ -476,6 +476,25 @@ def test_memory_runs_short(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.turn(lambda: rig.live.engine.ledger.jobs["2"].starts == 2)
 
 
+@pytest.mark.parametrize(("factor", "state"), [(1.0, JobState.OUT_OF_MEMORY), (50.0, JobState.COMPLETED)])
+def test_a_job_over_its_memory_where_the_kernel_sets_no_limit(
+    rig: Any, monkeypatch: pytest.MonkeyPatch, factor: float, state: JobState
+) -> None:
+    """It asked for 100 MB and has 300: it is ended within seconds, unless so many times that is allowed."""
+    rig.settings |= {"memory_floor": 0, "memory_factor": factor}
+    monkeypatch.setattr("makeway_local_world.processes.memory.EVERY", 0.05)
+    hog = "import os, time\nheld = bytearray(300 << 20)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
+    rig.submit("1", sys.executable, "-S", "-c", hog, spec={"memory_mb_per_node": 100}, cwd=str(rig.folder))
+    rig.until_runs("1")
+    if state is JobState.COMPLETED:
+        time.sleep(0.5)
+        (rig.folder / "go").touch()
+    rig.until(j1="GONE")
+    found = rig.turn(lambda: end_of(rig.folder, "1", 1))
+    assert (rig.ended_as("1")[-1], found.state) == (state.value, state)
+    assert found.why.endswith("MB; allowed: 100 MB") is (state is JobState.OUT_OF_MEMORY)
+
+
 def test_what_the_kernel_says_of_memory(tmp_path: Path) -> None:
     """It counts the processes that it killed at the limit of the cgroup, where there is a memory controller."""
     assert Cgroup(str(tmp_path)).oom_kills() == 0

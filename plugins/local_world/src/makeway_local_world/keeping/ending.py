@@ -212,6 +212,7 @@ class Ending:
             "killed": self.reason,
             "ends_by": self.by,
             "then": self.then,
+            "becomes": self.becomes,
             "left": self.left,
             "rusage": keeper.rusage,
             "on_end": self._on_end_status,

@@ -92,6 +92,7 @@ def _started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
         "wall": mandate["wall"],
         "cgroup": mandate.get("cgroup"),
         "gpus": mandate.get("gpus", []),
+        "memory_mb": mandate.get("memory_mb", 0),
         "tier": mandate.get("tier", 0),
         "uid": mandate["uid"],
         "requeueable": bool(mandate.get("requeueable")),

@@ -149,6 +149,17 @@ def below_by_looking_at_all(root: int, spared: Collection[int] = ()) -> Iterator
         waiting += by_parent.get(process.pid, ())
 
 
+def proportional(pid: int) -> int | None:
+    """Return the bytes of a process, of what it shares with others only its share; None: that cannot be read."""
+    try:
+        for line in read_file(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return None
+
+
 def catches(pid: int, signal_number: int) -> bool:
     """Whether a process has a handler for a signal."""
     try:
@@ -172,4 +183,5 @@ __all__ = [
     "everybody",
     "has_children_files",
     "look",
+    "proportional",
 ]

@@ -55,6 +55,8 @@ class Case:
     stopped_by_others: bool = False
     continued_by_others: int = 0
     """How often its user has continued it while it was to stand still."""
+    memory_mb: int = 0
+    """What it may have where the kernel does not see to that; 0: any."""
     tier: int = 0
     """Priority tier of its partition when it was started."""
     monotonic: float = 0.0
@@ -71,6 +73,7 @@ class Case:
         self.pid = int(told["pid"])
         self.monotonic = float(told.get("monotonic", 0.0))
         self.gpus = tuple(told.get("gpus", ()))
+        self.memory_mb = int(told.get("memory_mb", 0))
         self.tier = int(told.get("tier", 0))
         self.obstacle = self.obstacle or str(told.get("obstacle", ""))
         self.dumped = bool(told.get("dumped"))
@@ -124,6 +127,15 @@ class Case:
         """Return the memory that its processes have now."""
         pages = sum(each.resident for each in proc.below(self.pid)) if self.pid else 0
         return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+
+    def own_memory_mb(self) -> int:
+        """Return the memory that its processes have, what they share divided among those that share it (PSS)."""
+        pages = os.sysconf("SC_PAGE_SIZE")
+        total = 0
+        for each in proc.below(self.pid) if self.pid else ():
+            share = proc.proportional(each.pid)
+            total += each.resident * pages if share is None else share
+        return total >> 20
 
     def close(self) -> None:
         """Let go of line and handle."""

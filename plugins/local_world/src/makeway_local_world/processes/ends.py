@@ -24,6 +24,8 @@ class End:
     """Raw wait status of the first process; None: it never ran, or is unknown."""
     killed: str | None = None
     """Why it was killed by us; None: it ended by itself."""
+    became: str | None = None
+    """What the daemon said that it comes to; None: nothing."""
     failed: str | None = None
     """Why it could not start; None: it did."""
     left: tuple[str, ...] = ()
@@ -57,9 +59,16 @@ class End:
     @property
     def state(self) -> JobState:
         """How the engine is to count it if nobody asked for it."""
-        if self.oom_kills:
+        if self.oom_kills or self.over_memory:
             return JobState.OUT_OF_MEMORY
+        if self.killed is not None:
+            return JobState.CANCELLED
         return JobState.COMPLETED if self.status == 0 and not self.failed else JobState.FAILED
+
+    @property
+    def over_memory(self) -> bool:
+        """Whether the daemon ended it since it had more memory than it was given."""
+        return self.became == JobState.OUT_OF_MEMORY.value
 
     @property
     def why(self) -> str:
@@ -68,6 +77,8 @@ class End:
             return self.failed
         if self.oom_kills:
             return f"OUT_OF_MEMORY: the kernel killed {self.oom_kills} of its processes at its memory limit"
+        if self.over_memory:
+            return f"OUT_OF_MEMORY: {self.killed}"
         if self.signal:
             return f"ended by {_signal_name(self.signal)}"
         if self.code > 128 and self.code - 128 in signal.valid_signals():
@@ -111,6 +122,7 @@ def end_of_plain(told: dict[str, Any]) -> End:
     return End(
         status=told.get("status"),
         killed=told.get("killed"),
+        became=told.get("becomes"),
         failed=failure_text(failed) if failed else None,
         left=tuple(f"{name} ({pid})" for pid, name, _ in told.get("left", ())),
         oom_kills=int(told.get("oom", 0)),

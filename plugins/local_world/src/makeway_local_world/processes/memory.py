@@ -14,7 +14,10 @@ _PATIENCE = 5
 
 
 class MemoryWatch:
-    """Sends the youngest job of the lowest tier back to the queue once free memory falls below a floor."""
+    """Ends jobs that have more memory than they were given, where the kernel does not.
+
+    Sends the youngest job of the lowest tier back to the queue once free memory falls below a floor.
+    """
 
     def __init__(self, hand: Holding, verbs: Verbs) -> None:
         self._hand, self._verbs = hand, verbs
@@ -23,7 +26,8 @@ class MemoryWatch:
 
     def begin(self) -> None:
         """Look from now on, as long as jobs are there."""
-        if not self._looking and self._hand.site.settings.memory_floor:
+        settings = self._hand.site.settings
+        if not self._looking and (settings.memory_floor or settings.memory_factor):
             self._looking = True
             self._hand.later(EVERY, self._look)
 
@@ -32,12 +36,22 @@ class MemoryWatch:
         if not self._hand.cases:
             return
         self.begin()
+        self._end_those_over()
         if self._patience:
             self._patience -= 1
             return
         free, floor = memory_available(), self._hand.site.settings.memory_floor
         if free < floor:
             self._make_room(free)
+
+    def _end_those_over(self) -> None:
+        """End each job that has more than it was given; what processes share is looked at only where it matters."""
+        factor = self._hand.site.settings.memory_factor
+        for case in list(self._hand.cases.values()):
+            limit = int(case.memory_mb * factor)
+            watched = limit and case.state == "running" and not (case.killed or case.gives_way)
+            if watched and case.resident_mb() > limit and (held := case.own_memory_mb()) > limit:
+                self._verbs.out_of_memory(case, f"it had {held} MB; allowed: {limit} MB")
 
     def _make_room(self, free: int) -> None:
         case = victim_of([case for case in self._hand.cases.values() if self._may_go(case)])

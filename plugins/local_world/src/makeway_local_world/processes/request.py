@@ -80,6 +80,7 @@ def mandate_of(
         "cgroup": cgroups.path_of(job.id, action.incarnation),
         "cgroup_limits": _limits(action, settings, cores, cgroups),
         "gpus": list(gpus or ()),
+        "memory_mb": 0 if "memory" in cgroups.controllers else _memory_of(action),
         "tier": job.partition.priority_tier,
         "requeueable": submission.requeueable,
         "retries": submission.retries,
@@ -151,14 +152,21 @@ def ahead_of(submission: Submission, limit: float | None) -> dict[str, Any] | No
     return {"signal": int(number), "after": after, "leader_only": submission.signal_leader_only}
 
 
+def _memory_of(action: Start) -> int:
+    """Return the memory in MB that an incarnation was given, or asked for where no policy counts memory; 0: neither."""
+    allocation, spec = action.allocation or action.job.allocation, action.job.spec
+    if allocation is not None and allocation.memory_mb:
+        return sum(allocation.memory_mb)
+    return (spec.memory_mb_per_node or 0) * spec.min_nodes or (spec.memory_mb_per_cpu or 0) * spec.cpus
+
+
 def _limits(action: Start, settings: Settings, cores: Cores, cgroups: Cgroups) -> dict[str, str]:
     """Return what is written into the files of the cgroup."""
     allocation = action.allocation or action.job.allocation
-    memory = sum(allocation.memory_mb or ()) if allocation is not None else 0
     cpus = sum(allocation.cpus or ()) if allocation is not None else 0
     bound = cores.of(allocation) if settings.bind else []
     return cgroups.limits(
-        memory, cpus or action.job.spec.cpus, bound, settings.max_processes, settings.swap_counts
+        _memory_of(action), cpus or action.job.spec.cpus, bound, settings.max_processes, settings.swap_counts
     )
 
 

@@ -65,6 +65,9 @@ class Settings:
     """What becomes of a suspension if the memory of who takes its place is not free: suspended jobs keep theirs."""
     swap_counts: bool = False
     """Whether free swap counts as free memory for that."""
+    memory_factor: float = attrs.field(default=1.0, validator=_SECONDS)
+    """Where the kernel does not limit the memory of a job, it is cancelled once it has so many times what it was given;
+    0: never."""
     memory_floor: int = attrs.field(default=128, validator=attrs.validators.ge(0))
     """Free memory in MB below which the youngest job of the lowest tier goes back to the queue, before the kernel kills
     any; 0: never. It protects where jobs have no memory limit of their own."""

@@ -138,6 +138,12 @@ class Verbs:
         """Let a job go back to the queue, of this world's own accord."""
         self._send_back(case, 0, f"requeued: {why}", why)
 
+    def out_of_memory(self, case: Case, why: str) -> None:
+        """End a job that has more memory than it was given, as the kernel would: at once."""
+        case.gives_way = why
+        case.ask("kill", id=0, why=why, grace=0.0, forced=True, becomes=JobState.OUT_OF_MEMORY.value)
+        self._watch(case, self._hand.site.settings.on_end_limit, lambda: True)
+
     def _send_back(self, case: Case, serial: int, text: str, why: str) -> None:
         case.gives_way = text
         if case.cgroup is not None:

@@ -118,9 +118,7 @@ class LocalWorld:
                 self._told[job_id] = Told(incarnation, JobState.RUNNING)
                 self._tell(became)
             else:
-                self._told[job_id] = Told(
-                    incarnation, JobState.CANCELLED if end.killed is not None else end.state
-                )
+                self._told[job_id] = Told(incarnation, end.state)
                 self._found_ended.append(look.key)
         else:
             why, rule = self._hand.finding.lose(look)
@@ -254,8 +252,7 @@ class LocalWorld:
             return [Cleaned(job_id, None, incarnation)]
         if end is None:
             return []
-        state = JobState.CANCELLED if end.killed is not None else end.state
-        return [Finished(job_id, state, True, incarnation)]
+        return [Finished(job_id, end.state, True, incarnation)]
 
     def _lost(self, piece: news.Lost, told: Told) -> list[Event]:
         job_id, incarnation = piece.key
