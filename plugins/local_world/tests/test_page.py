@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from makeway_app.loopback import MOST_PASSES
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.daemon.reading import MOST, answer
-from makeway_local_world.daemon.web import MOST_PASSES
 
 Site = Any
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

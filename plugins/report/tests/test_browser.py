@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -524,6 +526,50 @@ def test_the_page_of_a_search(page: Page, tuned: Path, scheme: str, width: int) 
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
     assert page.requests() == []
     assert page.complaints() == []
+
+
+def test_the_studio(page: Page) -> None:
+    """By keys alone: another setting, its replay beside the site's, and a job explained; axe finds no fault."""
+    pytest.importorskip("makeway_tune", reason="makeway-tune is not installed")
+    site = ROOT / "examples/tune"
+    command = [sys.executable, "-m", "makeway", "studio", str(site / "slurm.conf"), str(site / "june.sacct")]
+    with subprocess.Popen(
+        [*command, "--no-browser", "--limit", "100"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            page.driver.get(server.stdout.readline().strip())
+            _use_the_studio(page)
+        finally:
+            server.terminate()
+
+
+def _use_the_studio(page: Page) -> None:
+    page.until("document.getElementById('run-A')?.dataset.state === 'done'")
+    page.complaints()
+    page.run("document.querySelector('select[name=\"PreemptParameters=youngest_first\"]').focus()")
+    page.driver.switch_to.active_element.send_keys("\ue015")  # down: yes
+    page.run("document.querySelector('#form button').focus()")
+    page.driver.switch_to.active_element.send_keys("\ue007")
+    page.until("document.getElementById('run-B')?.dataset.state === 'done'")
+    assert "PreemptParameters=youngest_first: not set -> yes" in page.text("run-B")
+    heads = "[...document.querySelectorAll('#figures th')].map(each => each.innerText)"
+    assert page.run(f"return {heads}") == ["of", "figure", "A", "B"]
+    page.run("document.querySelector('#jobs button').focus()")
+    page.driver.switch_to.active_element.send_keys("\ue007")
+    told = "document.getElementById('told').innerText.includes('why it waited')"
+    page.until(f"!document.getElementById('story').hidden && {told}")
+    page.until("document.activeElement.id === 'story'")
+    for scheme, width in (("light", 1400), ("dark", 400)):
+        page.scheme(scheme)
+        page.size(width, 1000)
+        assert page.run("return document.documentElement.scrollWidth") <= width
+        page.run((HERE / "axe/axe.min.js").read_text(encoding="utf-8"))
+        found = page.driver.execute_async_script("axe.run().then(arguments[0])")
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
+    assert page.complaints() == []
+    page.driver.get(page.run("return document.querySelector('#run-B a').href"))
+    page.until("document.documentElement.dataset.ready === 'true'")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

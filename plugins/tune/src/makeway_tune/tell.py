@@ -129,6 +129,11 @@ def _groups(found: Answer, groups: Sequence[Group]) -> Iterator[tuple[tuple[str,
                 named = ""
 
 
+def words_of(what: str) -> str:
+    """Return what a measure that adds up is called in tables."""
+    return _SHORT[what]
+
+
 def measures_of_group(group: Group) -> Iterator[tuple[str, Measure]]:
     """Yield what is told of a group, with what it is called."""
     for stat in STATS:
@@ -210,4 +215,5 @@ __all__ = [
     "shown",
     "tables",
     "verdict",
+    "words_of",
 ]

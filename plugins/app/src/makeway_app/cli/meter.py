@@ -24,7 +24,7 @@ from makeway_app.report import clock, count
 from makeway_engine.engine import Engine
 
 _STATE, _SHARE, _NOW, _SUBMITTED, _ENDED, _TOTAL, _LIMIT, _EPOCH = range(8)
-_FIELDS = 8
+FIELDS = 8
 _RUNS, _OVER = 1.0, 2.0
 _LOOK = 0.2
 """Seconds between two looks at a run."""
@@ -47,11 +47,11 @@ class Gauge:
     _over: threading.Event = attrs.field(factory=threading.Event)
 
     def _get(self, field: int) -> float:
-        value: float = self.numbers[self.at * _FIELDS + field]
+        value: float = self.numbers[self.at * FIELDS + field]
         return value
 
     def _put(self, field: int, value: float) -> None:
-        self.numbers[self.at * _FIELDS + field] = value
+        self.numbers[self.at * FIELDS + field] = value
 
     # ------------------------------------------------------------------- the run tells
     def opens(self, size: int | None) -> None:
@@ -161,7 +161,7 @@ class Board:
     """Gauges of several runs, and what shows them."""
 
     def __init__(self, titles: Sequence[str], target: Console) -> None:
-        self._numbers = RawArray("d", _FIELDS * len(titles))
+        self._numbers = RawArray("d", FIELDS * len(titles))
         self._target = target
         self.gauges = [Gauge(title, self._numbers, at) for at, title in enumerate(titles)]
 
@@ -214,4 +214,4 @@ class Board:
                     self._target.print(gauge.line(elapsed))
 
 
-__all__ = ["Board", "Gauge", "moment"]
+__all__ = ["FIELDS", "Board", "Gauge", "moment"]

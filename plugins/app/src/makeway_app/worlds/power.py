@@ -65,8 +65,9 @@ class Power:
     def heard(self, events: Iterable[Event], now: Seconds) -> None:
         """Take note of which jobs have left their nodes."""
         for event in events:
-            gone = isinstance(event, Cleaned) and event.nodes is None
-            if gone or (isinstance(event, Finished) and event.cleaned):
+            if (isinstance(event, Cleaned) and event.nodes is None) or (
+                isinstance(event, Finished) and event.cleaned
+            ):
                 for node in self._where.pop(event.job_id, ()):
                     node.jobs.discard(event.job_id)
                     node.idle_since = now

@@ -1,24 +1,20 @@
 """Serve the page to browsers of this machine: on the loopback, behind a token, read-only unless asked for.
 
-Every local user can reach a port of the loopback, and every page that the browser shows can send requests there. So:
-a token that works once becomes a cookie (HttpOnly, SameSite=Strict) that stands for the user who asked for the page;
-Host and Origin have to be ours; nothing is changed unless the page was made for it.
+`makeway_app.loopback` says who gets in; nothing is changed unless the page was made for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import hmac
-import secrets
 import socket
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
 
 import attrs
 from aiohttp import web
 
+from makeway_app.loopback import COOKIE, COOKIE_LASTS, SHIELD, Gate
 from makeway_local_world.daemon.app import (
     CALLER,
     FAIRNESS,
@@ -42,34 +38,8 @@ from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.steps import Steps
 from makeway_report.parts import PICTURE, STYLE, joined
 
-COOKIE = "makeway"
-TOKEN_LASTS = 300.0
-"""Seconds in which the address has to be opened."""
-COOKIE_LASTS = 7 * 86400.0
-MOST_PASSES = 20
-"""Addresses that a user may have open, and as many browsers; if another comes, the oldest has to go."""
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 _OWN = ("live.js", "page.js")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@attrs.frozen
-class _Pass:
-    """What a token or a cookie stands for."""
-
-    caller: Caller
-    until: float
-
-
-def _give(table: dict[str, _Pass], name: str, given: _Pass) -> None:
-    """Enter a token or a cookie; the oldest of the same user has to go where there are too many."""
-    own = [each for each, known in table.items() if known.caller.uid == given.caller.uid]
-    for each in own[: max(0, len(own) + 1 - MOST_PASSES)]:
-        del table[each]
-    table[name] = given
 
 
 class Pages:
@@ -82,10 +52,8 @@ class Pages:
         self._doorman = doorman
         self._door: asyncio.Future[None] | None = None
         self._runner: web.AppRunner | None = None
-        self._hosts: frozenset[str] = frozenset()
         self._port = 0
-        self._tokens: dict[str, _Pass] = {}
-        self._cookies: dict[str, _Pass] = {}
+        self._gate: Gate[Caller] = Gate(lambda caller: caller.uid)
 
     async def open(self, caller: Caller, *, control: bool, port: int) -> str:
         """Return the address of a page for somebody; it works once, and for a while.
@@ -97,13 +65,7 @@ class Pages:
             await self._listen(port)
         if port not in (0, self._port):
             raise Refusal(f"port {port}: the page is at port {self._port} until the daemon ends")
-        now = time.time()
-        for table in (self._tokens, self._cookies):
-            for name in [name for name, each in table.items() if each.until < now]:
-                del table[name]
-        token = secrets.token_urlsafe(32)
-        _give(self._tokens, token, _Pass(attrs.evolve(caller, control=control), now + TOKEN_LASTS))
-        return f"http://127.0.0.1:{self._port}/?token={token}"
+        return self._gate.address(attrs.evolve(caller, control=control))
 
     async def _listen(self, port: int) -> None:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -114,7 +76,7 @@ class Pages:
             listener.close()
             raise
         self._port = listener.getsockname()[1]
-        self._hosts = frozenset({f"127.0.0.1:{self._port}", f"localhost:{self._port}"})
+        self._gate.opened(self._port)
         runner = web.AppRunner(self._application(), **SERVER)
         await runner.setup()
         assert runner.server is not None
@@ -146,32 +108,25 @@ class Pages:
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Let nobody in but the browser that has the cookie, from our own page."""
-        if request.headers.get("Host", "") not in self._hosts:
-            return _shielded(failure(403, "this is not the host that you look for"))
-        origin = request.headers.get("Origin")
-        if origin is not None and origin.removeprefix("http://") not in self._hosts:
-            return _shielded(failure(403, "another page may not ask that"))
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            return _shielded(failure(403, "another page may not ask that"))
+        refused = self._gate.refusal(request.headers.get)
+        if refused:
+            return _shielded(failure(403, refused))
         token = request.query.get("token")
         if token is not None and request.path == "/":
             return _shielded(self._admit(token))
-        found = self._cookies.get(request.cookies.get(COOKIE, ""))
-        if found is None or found.until < time.time():
+        caller = self._gate.whom(request.cookies.get(COOKIE, ""))
+        if caller is None:
             return _shielded(failure(401, "ask for an address that works: makeway web"))
-        if request.method not in READING and (not found.caller.control or origin is None):
+        if request.method not in READING and (not caller.control or "Origin" not in request.headers):
             return _shielded(failure(403, "this page only shows; to change anything: makeway web --control"))
-        request[CALLER] = found.caller
+        request[CALLER] = caller
         return _shielded(await handler(request))
 
     def _admit(self, token: str) -> web.Response:
         """Take a token, once, and give a cookie for it."""
-        known = next((each for each in self._tokens if hmac.compare_digest(each.encode(), _raw(token))), None)
-        found = self._tokens.pop(known) if known is not None else None
-        if found is None or found.until < time.time():
+        cookie = self._gate.admit(token)
+        if cookie is None:
             return failure(401, "this address was used before, or is too old; ask for another: makeway web")
-        cookie = secrets.token_urlsafe(32)
-        _give(self._cookies, cookie, attrs.evolve(found, until=time.time() + COOKIE_LASTS))
         response = web.Response(status=303, headers={"Location": "/"})
         response.set_cookie(
             COOKIE, cookie, httponly=True, samesite="Strict", path="/", max_age=int(COOKIE_LASTS)
@@ -179,16 +134,9 @@ class Pages:
         return response
 
 
-def _raw(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
 def _shielded(response: web.StreamResponse) -> web.StreamResponse:
     if not response.prepared:
-        response.headers["Content-Security-Policy"] = _POLICY
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["Cache-Control"] = "no-store"
+        response.headers.update(SHIELD)
     return response
 
 
@@ -229,4 +177,4 @@ async def _file(request: web.Request) -> web.Response:
     return web.Response(text=text(), content_type=kind)
 
 
-__all__ = ["COOKIE", "Pages"]
+__all__ = ["Pages"]
