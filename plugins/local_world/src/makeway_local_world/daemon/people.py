@@ -159,7 +159,7 @@ def _is_member(name: str, uid: int, group: str) -> bool:
 
 def forget() -> None:
     """Ask the system again who is who; called when the configuration is read again."""
-    for known in (name_of, _is_member, who_is):
+    for known in (name_of, _is_member, home_of, who_is):
         known.cache_clear()
 
 
@@ -172,6 +172,7 @@ def home_of(uid: int) -> str:
         return "/"
 
 
+@functools.lru_cache(maxsize=4096)
 def who_is(uid: int, gid: int) -> Who:
     """Return whose rights a job has that this user submits."""
     name = name_of(uid)
