@@ -493,6 +493,19 @@ def test_the_page_of_a_sweep(page: Page, kit: Any, folder: Path) -> None:
     assert page.complaints() == []
 
 
+def test_nodes_out_of_service_are_listed(page: Page, kit: Any, folder: Path) -> None:
+    """N16 fails under job 489 and is back a second later."""
+    seed = (ROOT / "examples/seed/cluster.toml").read_text()
+    site = folder / "failing.toml"
+    site.write_text(f'{seed}\n[[outage]]\nnodes = "n16"\nat = 20\nlasts = 1\n')
+    kit.made("replay", site, "--report", folder / "failing.html")
+    page.open(folder / "failing.html")
+    page.run("document.querySelector('details').open = true")
+    row = "document.querySelector('details tbody tr').innerText.split(/\\s*\\t\\s*/)"
+    assert page.run(f"return {row}") == ["n16", "down", "second 20", "second 21", "489"]
+    assert page.complaints() == []
+
+
 @pytest.fixture(scope="session")
 def tuned(kit: Any, folder: Path) -> Path:
     """Return the page of a search with an answer."""

@@ -61,6 +61,8 @@ FIGURES = (
         always=False,
     ),
     Figure("core-hours lost", "core_seconds_lost", _hours),
+    Figure("node failures", "node_failures", lambda x: f"{x:,.0f}", always=False),
+    Figure("ended by them", "jobs_ended_by_node_failure", lambda x: f"{x:,.0f}", always=False),
     Figure("jobs unfinished", "jobs_unfinished", lambda x: f"{x:,.0f}"),
 )
 OF_GPUS = tuple(Figure(name, key, show, always=False) for name, key, show in MEASURES)

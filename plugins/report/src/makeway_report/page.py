@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 
+from makeway_app.cli.meter import moment
 from makeway_app.cli.request import CONFIGURED
 from makeway_app.report import short_name
 from makeway_report import figures
@@ -26,6 +27,8 @@ SCRIPTS = (
     *("static/tables.js", "static/changes.js", "static/panel.js", "static/keys.js", "static/main.js"),
 )
 STYLES = ("vendor/uplot/uPlot.min.css", STYLE)
+_OUTAGES = 100
+"""Stretches of nodes out of service that are listed."""
 _ESCAPES = {
     ord("<"): "\\u003c",
     ord(">"): "\\u003e",
@@ -71,6 +74,7 @@ def write_opened(
         about=_embedded([run.about for run in runs]),
         letters=[short_name(at) for at in range(len(runs))] if len(runs) > 1 else [""],
         figures=figures.rows(metrics),
+        outages=[_outages(record) for record, _ in records],
         script=script,
         style=style,
         policy=security_policy(script, style),
@@ -80,6 +84,24 @@ def write_opened(
             to(piece)
     except jinja2.UndefinedError as error:  # a record that lacks what the page shows
         raise LookupError(str(error)) from None
+
+
+def _outages(record: RecordFile) -> list[dict[str, Any]]:
+    """Return when which nodes were out of service, with the jobs that were lost there; the first ones."""
+    epoch = record.heading["epoch"]
+    failures = record.rest.get("node_failures", ())
+    return [
+        {
+            "nodes": each["nodes"],
+            "state": each["state"],
+            "start": moment(each["start"], epoch),
+            "end": moment(each["end"], epoch),
+            "jobs": [
+                one["job"] for one in failures if one["at"] == each["start"] and each["state"] == "down"
+            ],
+        }
+        for each in record.rest.get("outages", ())[:_OUTAGES]
+    ]
 
 
 def _title(runs: Sequence[Collected]) -> str:
