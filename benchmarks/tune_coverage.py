@@ -84,9 +84,9 @@ def coverage(config: Config, log: Log, seen: int) -> None:
     print(f"{'all':14} {within:4} of {of:4} weeks within: {within / of:.0%}")
 
 
-def regret(path: Path, config: Config, log: Log, seed: int) -> None:
+def regret(path: Path, config: Config, log: Log, seed: int, settings: Sequence[str]) -> None:
     """Print how far the best that was found is from the best of all."""
-    site: Site = site_of(path, config, SMALL)
+    site: Site = site_of(path, config, settings)
     known: dict[Chosen, float] = {}
 
     def cost(chosen: Chosen) -> float:
@@ -124,21 +124,25 @@ def main() -> None:
     )
     parser.add_argument("config", type=Path)
     parser.add_argument("log", type=Path)
-    parser.add_argument("--seen", type=int, default=3, help="weeks of a stretch")
+    parser.add_argument("--seen", type=int, default=3, help="weeks of a stretch; 0: no coverage")
     parser.add_argument("--jobs", type=int, default=1000, help="jobs for the regret; 0: leave it out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=int, help="take only so many jobs")
     parser.add_argument("--skip", type=int, default=0, help="jobs at the beginning to leave out")
+    parser.add_argument(
+        "--settings", nargs="+", default=SMALL, help="parts of the names of those for the regret"
+    )
     given = parser.parse_args()
     config = load_config(given.config).config
     limit = None if given.limit is None else given.skip + given.limit
     jobs = tuple(open_workload(given.log, ReadOptions(config=config, limit=limit)).jobs)[given.skip :]
     log = log_of(jobs, config, str(given.log))
     print(f"{len(jobs):,} jobs over {log.days:,.0f} days")
-    coverage(config, log, given.seen)
+    if given.seen:
+        coverage(config, log, given.seen)
     if given.jobs:
         few = jobs[: given.jobs]
-        regret(given.config, config, log_of(few, config, str(given.log)), given.seed)
+        regret(given.config, config, log_of(few, config, str(given.log)), given.seed, given.settings)
 
 
 if __name__ == "__main__":

@@ -137,3 +137,15 @@ def test_memory_is_told_in_megabytes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "jobs.jsonl").write_text(jobs)
     done = run("explain", tmp_path / "slurm.conf", tmp_path / "jobs.jsonl", "--job", "2")
     assert "comp1: 9,000 MB of memory wanted, 8,000 of 48,000 free; held by 1 (40,000 MB)" in done.out
+
+
+def test_what_to_try_is_in_the_words_of_the_sites_file(run: Run, tmp_path: Path) -> None:
+    """Of a TOML file the keys alone."""
+    site = tmp_path / "site.toml"
+    site.write_text(
+        'node = [{ name = "n1", cpus = 4 }]\npartition = [{ name = "all" }]\n'
+        + "".join(f'[[job]]\nid = {at}\nuser = "a"\ncpus = 1\nnodes = 1\nrun_time = 60\n' for at in (1, 2))
+    )
+    done = run("explain", site, "--job", "2")
+    assert "CPUs: try --compare 'policy.select=select/cons_tres" in done.out
+    assert "SelectType=" not in done.out

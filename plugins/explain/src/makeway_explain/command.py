@@ -57,7 +57,7 @@ def explain(
         note("note", [f"{count(remarks, 'warning')} about {config}; see makeway check"])
     unusable = _unusable_rows(request, configured, job)
     note("note", unusable)
-    witness = Witness(job)
+    witness = Witness(job, native=loaded.reader is None)
     board = Board(["replaying"], console(err=True))
     (gauge,) = board.gauges
     with board.shown(), watched(request, configured, gauge) as jobs:

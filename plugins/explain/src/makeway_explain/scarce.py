@@ -58,11 +58,11 @@ def _held_by(amounts: Mapping[str, str], notes: Mapping[str, str]) -> str:
     return f"held by {', '.join(shown)}{more}"
 
 
-def scarce(engine: Engine, job: Job, decision: Decision) -> list[str]:
+def scarce(engine: Engine, job: Job, decision: Decision, *, native: bool) -> list[str]:
     """Return what a job lacks that waits, a line each, with what to try."""
     ledger = engine.ledger
     if decision.reason == "Licenses":
-        return [*_licences(ledger, job), *_plan_licences(engine)]
+        return [*_licences(ledger, job), *_plan_licences(engine, native=native)]
     if decision.reason != "Resources":
         return list(_partition_qos(job, decision))
     stopping = {each for each, mode in decision.candidates if mode == "suspend"}
@@ -86,7 +86,7 @@ def scarce(engine: Engine, job: Job, decision: Decision) -> list[str]:
         rest = len(near) - _MOST_NODES
         lines.append(f"and {counted(rest, 'more node')} {'lacks' if rest == 1 else 'lack'} something")
     seen = [each for _, found in near for each in found]
-    return [*lines, *_leaders(ledger, seen, decision), *_to_try(engine, job, seen, stopping)]
+    return [*lines, *_leaders(ledger, seen, decision), *_to_try(engine, job, seen, stopping, native=native)]
 
 
 def _nodes(ledger: Ledger, job: Job) -> Iterator[Node]:
@@ -235,7 +235,18 @@ def _leaders(ledger: Ledger, seen: Sequence[_Short], decision: Decision) -> Iter
             )
 
 
-def _to_try(engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str]) -> Iterator[str]:
+def _proposed(words: str, change: str, *, native: bool) -> str:
+    """Return what to try, in the words of the site's file.
+
+    :param words: of slurm.conf.
+    :param native: whether the file is makeway's own.
+    """
+    return f"try --compare {change}" if native else f"try {words} (--compare {change})"
+
+
+def _to_try(
+    engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str], *, native: bool
+) -> Iterator[str]:
     ledger, policy = engine.ledger, engine.config.policy
     if policy.select not in ("select/linear", "select/cons_tres"):
         return
@@ -245,7 +256,7 @@ def _to_try(engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str]
         share = min(node.usable_memory_mb // node.cpus for node in nodes)
         yield (
             "it asks for no memory, and no default gives it any, so that it wants all of a node: "
-            f"try DefMemPerCPU={share} (--compare cluster.def_mem_per_cpu={share})"
+            + _proposed(f"DefMemPerCPU={share}", f"cluster.def_mem_per_cpu={share}", native=native)
         )
     if (
         policy.select == "select/linear"
@@ -255,9 +266,12 @@ def _to_try(engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str]
         most = max(node.cpus for node in nodes)
         if job.spec.cpus < job.size * most:
             yield (
-                f"select/linear hands out whole nodes, and it wants {job.spec.cpus:,} of {job.size * most:,} CPUs: try "
-                "SelectType=select/cons_tres with SelectTypeParameters=CR_CPU, or with DefMemPerCPU "
-                "(--compare 'policy.select=select/cons_tres; policy.select_parameters=CR_CPU')"
+                f"select/linear hands out whole nodes, and it wants {job.spec.cpus:,} of {job.size * most:,} CPUs: "
+                + _proposed(
+                    "SelectType=select/cons_tres with SelectTypeParameters=CR_CPU, or with DefMemPerCPU",
+                    "'policy.select=select/cons_tres; policy.select_parameters=CR_CPU'",
+                    native=native,
+                )
             )
     kept = [
         ledger.jobs[holder].partition.name
@@ -268,8 +282,12 @@ def _to_try(engine: Engine, job: Job, seen: Sequence[_Short], stopping: set[str]
     ]
     for name in dict.fromkeys(kept):
         yield (
-            f"suspended jobs keep all but their CPUs: try PreemptMode=REQUEUE for partition {name} "
-            f"(--compare partition.{name}.preempt_mode=requeue)"
+            "suspended jobs keep all but their CPUs: "
+            + _proposed(
+                f"PreemptMode=REQUEUE for partition {name}",
+                f"partition.{name}.preempt_mode=requeue",
+                native=native,
+            )
         )
 
 
@@ -286,11 +304,13 @@ def _is_stopped(ledger: Ledger, job_id: str) -> bool:
     return job is not None and job.state is JobState.SUSPENDED
 
 
-def _plan_licences(engine: Engine) -> Iterator[str]:
+def _plan_licences(engine: Engine, *, native: bool) -> Iterator[str]:
     if engine.config.scheduler.type == "backfill" and not engine.clockwork.bf_licenses:
         yield (
-            "backfill keeps no licences for it, so that jobs that want fewer may overtake it: try "
-            "SchedulerParameters=bf_licenses (--compare scheduler.clockwork.bf_licenses=true)"
+            "backfill keeps no licences for it, so that jobs that want fewer may overtake it: "
+            + _proposed(
+                "SchedulerParameters=bf_licenses", "scheduler.clockwork.bf_licenses=true", native=native
+            )
         )
 
 

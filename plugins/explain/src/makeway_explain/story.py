@@ -66,6 +66,8 @@ class Witness:
 
     wanted: str
     """Id of a job, or of a heterogeneous job as a whole."""
+    native: bool = True
+    """Whether the site's file is makeway's own, whose keys are proposed then."""
     waits: dict[str, list[Wait]] = attrs.field(factory=dict)
     """Job id -> why it waited, in order of time."""
     stays: dict[str, list[Stretch]] = attrs.field(factory=dict)
@@ -99,7 +101,7 @@ class Witness:
         """
         job = engine.ledger.jobs.get(decision.job)
         waits = job is not None and decision.outcome == "waits" and not engine.making_way.awaited(job)
-        if job is not None and waits and (lines := scarce(engine, job, decision)):
+        if job is not None and waits and (lines := scarce(engine, job, decision, native=self.native)):
             self.short[decision.job, decision.at] = lines
         self._tried[decision.job] = engine.policies.explain(job, engine.ledger) if job and waits else ()
 

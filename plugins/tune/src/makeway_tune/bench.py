@@ -285,7 +285,7 @@ def _replay(task: _Task, asked: Asked, loaded: Loaded, config: Config, gauge: Ga
 
 
 def _tell(task: _Task, asked: Asked, loaded: Loaded, config: Config, gauge: Gauge) -> None:
-    witness = Witness(task.job)
+    witness = Witness(task.job, native=loaded.reader is None)
     options = Options(
         traced=witness.concerns,
         decided=witness.decided,

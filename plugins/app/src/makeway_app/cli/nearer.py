@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from makeway import registry
 from makeway.config import Config
+from makeway.errors import PluginError
+from makeway.model import PreemptBasis
 from makeway_app.cli.changes import parts_of, split
 
 _MEMORY = {
@@ -13,8 +16,8 @@ _MEMORY = {
     for which in ("def", "max")
     for unit in ("cpu", "node")
 }
-_WITH_A_MODE = {"preempt/partition_prio": "partition", "preempt/qos": "qos"}
-"""Policy -> tables whose own mode it takes before the cluster's."""
+_WITH_A_MODE = {PreemptBasis.PARTITION: "partition", PreemptBasis.QOS: "qos"}
+"""What decides in a policy who may displace whom -> tables whose own mode it takes before the cluster's."""
 
 
 def without_effect(
@@ -65,8 +68,18 @@ def _nearer(config: Config, key: str) -> tuple[str, tuple[str, ...]]:
     if key == "policy.preemption.exempt_time":
         return "qos", ("exempt_time",)
     if key == "policy.preempt_mode":
-        return _WITH_A_MODE.get(config.policy.preempt, ""), ("preempt_mode",)
+        return _WITH_A_MODE.get(_basis(config.policy.preempt), ""), ("preempt_mode",)
     return "", ()
+
+
+def _basis(name: str) -> PreemptBasis:
+    """Return what a policy says that it goes by."""
+    try:
+        hook = getattr(registry.load(name), "makeway_preempt_candidates", None)
+    except PluginError:
+        return PreemptBasis.OTHER
+    found: PreemptBasis = getattr(hook, "makeway_basis", PreemptBasis.OTHER)
+    return found
 
 
 def _counts(kind: str, name: str, value: Any) -> bool:
