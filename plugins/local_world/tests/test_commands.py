@@ -121,7 +121,7 @@ def test_an_array_is_named_as_a_whole(up: Site) -> None:
 SCRIPT = """\
 #!/bin/sh
 #SBATCH --job-name=hello -p urgent
-#SBATCH --mail-user=ann
+#SBATCH --comment=ann
 #SBATCH -o said-%x.txt
 echo "$1"
 #SBATCH --hold
@@ -132,7 +132,7 @@ def test_lines_of_a_script_count_and_unknown_ones_are_named(up: Site) -> None:
     (up.directory / "job.sh").write_text(SCRIPT)
     result = up.run("submit", "--wait", "job.sh", "well done")
     assert result.exit_code == 0, result.output
-    assert result.stderr == "warning: job.sh:3: --mail-user ann is not honoured\n"
+    assert result.stderr == "warning: job.sh:3: --comment ann is not honoured\n"
     assert (up.directory / "said-hello.txt").read_text() == "well done\n"
 
 

@@ -130,6 +130,12 @@ class Request:
     )
     checkpoint_every: float | None = limited(None, Number(1, 1e10), "Seconds between two saves.")
     on_end: str | None = limited(None, _SHELL)
+    tell: str | None = limited(
+        None, _SHELL, "Tells the user of what happens to the job, with the user's rights."
+    )
+    tell_at: tuple[Literal["begin", "end", "fail", "requeue", "suspend", "resume"], ...] = limited(
+        (), Items(6, Text(10), distinct=True)
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -401,6 +407,8 @@ def submission_of(request: Request, who: Who, spec: JobSpec, requeueable: bool) 
         checkpointable=request.checkpointable,
         checkpoint_every=request.checkpoint_every,
         on_end=request.on_end,
+        tell=request.tell,
+        tell_at=tuple(request.tell_at),
         gpus=request.gpus,
         spec=unstructure(spec),
         array=request.array,

@@ -111,6 +111,10 @@ class Submission:
     """Seconds between two saves; None: as its QOS or partition says."""
     on_end: str | None = None
     """Command for the shell, run when an incarnation has ended."""
+    tell: str | None = None
+    """Command for the shell that tells its user of what happens to the job."""
+    tell_at: tuple[str, ...] = ()
+    """Of what it tells: begin, end, fail, requeue, suspend, resume."""
     gpus: int = 0
     """How many GPUs it asked for."""
     spec: Mapping[str, Any] = attrs.field(factory=dict)

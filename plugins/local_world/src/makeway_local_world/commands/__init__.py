@@ -22,6 +22,7 @@ why          why
 verbs        what changes jobs, from cancel to update; drain, undrain
 output       logs, wait
 history      history
+assistant    mcp, whose tools are ``makeway_local_world.assistant``
 monitor      monitor, whose screen is ``makeway_local_world.screen``
 stats        stats
 site         reload, doctor, web

@@ -51,6 +51,24 @@ def instant(text: str, now: float) -> float:
     raise ValueError(f"got {text!r}; allowed: now+2hours, 18:30, 2026-11-24, 2026-11-24T18:30")
 
 
+EVENTS = ("begin", "end", "fail", "requeue", "suspend", "resume")
+"""Of what a user may be told."""
+
+
+def _events(text: str) -> tuple[str, ...]:
+    """Read ``--mail-type``, as sbatch has it.
+
+    :raises ValueError: it names something else.
+    """
+    names = [each.strip().lower() for each in text.split(",")]
+    if names == ["none"]:
+        return ()
+    wrong = [each for each in names if each not in (*EVENTS, "all")]
+    if wrong:
+        raise ValueError(f"got {wrong[0].upper()!r}; allowed: {', '.join(EVENTS).upper()}, ALL, NONE")
+    return EVENTS if "all" in names else tuple(each for each in EVENTS if each in names)
+
+
 def _begin(text: str) -> float:
     return instant(text, time.time())
 
@@ -226,6 +244,15 @@ ASKED = (
     Option("--notice-command", to="notice", metavar="COMMAND", help="Run before the job is stopped."),
     Option("--on-end", metavar="COMMAND", help="Run when the job has ended."),
     Option(
+        "--mail-type",
+        reads=_events,
+        metavar="EVENT,...",
+        help="Mail at BEGIN, END, FAIL, REQUEUE, SUSPEND, RESUME, ALL; other notices come at these, too.",
+    ),
+    Option("--mail-user", metavar="ADDRESS", help="Where mail goes; else to you on this machine."),
+    Option("--webhook", metavar="URL", help="Post JSON there at each event."),
+    Option("--desktop", flag=True, help="Show each event on your desktop, by notify-send."),
+    Option(
         "--propagate",
         to="limits",
         reads=_limits,
@@ -376,11 +403,36 @@ def asked(command: Command, given: dict[str, Any], *, runs: bool = True) -> dict
             raise Wrong(_NOTHING)
         found = _by_script(command, found, ("-",))
     found.setdefault("limits", _limits("ALL"))
+    _notices(found)
     found["environment"] = environment(found.get("export", "ALL"), os.environ)
     found["cwd"] = os.path.normpath(os.path.join(os.getcwd(), found.get("cwd", ".")))
     umask = os.umask(0o077)
     os.umask(umask)
     return {**found, "umask": umask}
+
+
+def _notices(found: dict[str, Any]) -> None:
+    """Make of the ways in which a user wants to be told one command, which runs with the user's rights.
+
+    :raises Wrong: the address or the URL cannot be one.
+    """
+    events = found.pop("mail_type", None)
+    user, hook, desktop = (found.pop(name, None) for name in ("mail_user", "webhook", "desktop"))
+    if user is not None and not re.fullmatch(r"[^\s<>,;]{1,320}", user):
+        raise Wrong(f"--mail-user: got {user!r}; allowed: one address")
+    if hook is not None and not re.fullmatch(r"https?://\S{1,2000}", hook):
+        raise Wrong(f"--webhook: got {hook!r}; allowed: an address that begins with http:// or https://")
+    if user is not None and events is None:
+        terminal.warn(["--mail-user without --mail-type: no mail is sent"])
+    words = ["--mail", user or options.login()] if events else []
+    words += ["--webhook", hook] if hook else []
+    words += ["--desktop"] if desktop else []
+    at = EVENTS if events is None else events
+    if words and at:
+        import shlex
+
+        found["tell"] = shlex.join([sys.executable, "-I", "-m", "makeway_local_world.telling", *words])
+        found["tell_at"] = at
 
 
 def _by_script(command: Command, found: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ COMMANDS = {
     "history": "history:history",
     "hold": "verbs:hold",
     "logs": "output:logs",
+    "mcp": "assistant:mcp",
     "monitor": "monitor:monitor",
     "queue": "queue:queue",
     "reload": "site:reload_",

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
         def continue_tree(self, cores: list[int] | None = None) -> None:
             """Let all of them go on."""
 
+        telling: int
+
+        def tell(self, *events: str, **environment: str) -> None: ...
         def _help(self, name: str, command: str, limit: float, then: Any, **environment: str) -> None: ...
 
 
@@ -78,6 +81,7 @@ class Ending:
         self._said_stuck = False
         self._helped = False
         self._on_end_status: int | None = None
+        self._has_told = False
 
     @property
     def begun(self) -> bool:
@@ -174,11 +178,11 @@ class Ending:
         self.due = now if self._quiet or (more and not found) else now + self._pause
 
     def _help(self) -> None:
-        """Nothing is left; run what the end of the job asks for, once."""
+        """Nothing is left; run what the end of the job asks for, once, and tell its owner."""
         keeper = self._keeper
         command = keeper.request.get("on_end")
         if not command or self._helped or self.failed is not None:
-            self.over = True
+            self._tell()
             return
         self._helped, self._phase, self.due = True, "helping", None
 
@@ -187,18 +191,41 @@ class Ending:
             self._phase, self.due, self._quiet = "killing", time.monotonic(), 0  # it may have left something
             self._killing_since = time.monotonic()
 
-        status = keeper.status or 0
-        keeper._help(
-            "on_end",
-            command,
-            float(keeper.request.get("on_end_limit", 60.0)),
-            then,
-            MAKEWAY_STATUS=str(status),
-            MAKEWAY_EXIT=f"{os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0}:"
+        limit = float(keeper.request.get("on_end_limit", 60.0))
+        keeper._help("on_end", command, limit, then, **self._story())
+
+    def _story(self) -> dict[str, str]:
+        """Return how the job ended, as commands are told."""
+        status = self._keeper.status or 0
+        return {
+            "MAKEWAY_STATUS": str(status),
+            "MAKEWAY_EXIT": f"{os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0}:"
             f"{os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0}",
-            MAKEWAY_KILLED=self.reason or "",
-            MAKEWAY_BECOMES=self.becomes or "",
-        )
+            "MAKEWAY_KILLED": self.reason or "",
+            "MAKEWAY_BECOMES": self.becomes or "",
+        }
+
+    def _tell(self) -> None:
+        """Tell the owner of the end, once, and wait for all that still tells of something."""
+        keeper = self._keeper
+        if not self._has_told:
+            self._has_told = True
+            if self.becomes == "PENDING":
+                keeper.tell("requeue", **self._story())
+            elif keeper.status or self.failed is not None:
+                keeper.tell("fail", "end", **self._story())
+            else:
+                keeper.tell("end", **self._story())
+        if keeper.telling:
+            self._phase, self.due = "helping", None
+        else:
+            self.over = True
+
+    def told(self) -> None:
+        """A command that tells of something has ended."""
+        if self._has_told and self._phase == "helping":
+            self._phase, self.due, self._quiet = "killing", time.monotonic(), 0  # it may have left something
+            self._killing_since = time.monotonic()
 
     # ------------------------------------------------------------------------------- writing
     def write(self) -> None:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from makeway_local_world.keeping.post import Post
 
 
+TELL_LIMIT = 60.0
+"""Seconds after which a command that tells the owner of something is killed."""
+
+
 class Keeper:
     """One job's parent."""
 
@@ -52,6 +56,8 @@ class Keeper:
         self.after: list[tuple[float, Any]] = []
         """What is due: instant on the monotonic clock, and what is called then."""
         self._stopped_by_others = False
+        self.telling = 0
+        """How many commands run that tell the owner of something."""
 
     # ------------------------------------------------------------------------------- living
     def live(self) -> None:
@@ -125,6 +131,7 @@ class Keeper:
             self.state = "stopped" if self.request.get("stopped") else "running"
             if self.state == "running":
                 self._ahead.runs(time.monotonic())
+                self.tell("begin")
             self.post.runs(self.state)
 
     def _collect(self) -> None:
@@ -240,6 +247,7 @@ class Keeper:
         if not left:
             self.state = "stopped"
             self._ahead.stands(began)
+            self.tell("suspend")
         took = time.monotonic() - began
         self.say(say="stopped", id=asked["id"], ok=not left, left=left, took=took)
 
@@ -258,6 +266,8 @@ class Keeper:
             self._stopped_by_others = False
         if self.state == "stopped":
             self.state = "running"
+            if not self.ending.begun:
+                self.tell("resume")
         self._ahead.runs(time.monotonic())
 
     def _bind(self, cores: list[int]) -> None:
@@ -315,6 +325,21 @@ class Keeper:
             resident=sum(each.resident for each in there),
             processes=len(there),
         )
+
+    def tell(self, *events: str, **environment: str) -> None:
+        """Run what the owner is told by, if it wants to hear of one of these; the job does not wait for it."""
+        command, wanted = self.request.get("tell"), self.request.get("tell_at", ())
+        heard = [event for event in events if event in wanted]
+        if not command or not heard:
+            return
+        self.telling += 1
+
+        def then(status: int | None, output: str) -> None:
+            self.telling -= 1
+            self.ending.told()
+
+        told = {"MAKEWAY_EVENT": heard[0], "MAKEWAY_AT": f"{time.time():.3f}", **environment}
+        self._help("tell", command, TELL_LIMIT, then, **told)
 
     def _help(self, name: str, command: str, limit: float, then: Any, **environment: str) -> None:
         mine = {"MAKEWAY_LEADER": str(self.leader), "MAKEWAY_KEEPER": str(os.getpid()), **environment}

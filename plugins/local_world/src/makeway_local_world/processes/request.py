@@ -87,7 +87,9 @@ def mandate_of(
         "requeue_exit": list(submission.requeue_exit),
         "obstacle": obstacle,
         "dumped": not obstacle and submission.checkpoint is None,
-        "watched": action.stopped or ahead_of(submission, action.job.time_limit) is not None,
+        "watched": action.stopped
+        or ahead_of(submission, action.job.time_limit) is not None
+        or "begin" in submission.tell_at,
     }
 
 
@@ -131,6 +133,8 @@ def request_of(
         "checkpoint": submission.checkpoint,
         "on_end": submission.on_end,
         "on_end_limit": settings.on_end_limit,
+        "tell": submission.tell,
+        "tell_at": list(submission.tell_at),
     }
 
 
