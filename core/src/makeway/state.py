@@ -73,6 +73,7 @@ class Grace:
     notice: tuple[Signal, ...] = ()
     farewell: tuple[Signal, ...] = ()
     hold_down: Seconds = 0.0
+    within: Seconds = 0.0
     stop_signal: str = ""
     why: str = ""
 
@@ -390,6 +391,7 @@ def grace_of(plan: Plan) -> Grace:
         notice=tuple(plan.notice),
         farewell=tuple(plan.farewell),
         hold_down=plan.hold_down,
+        within=plan.within,
         stop_signal=plan.stop_signal,
         why=plan.why,
     )

@@ -110,14 +110,31 @@ def test_a_program_is_saved_by_word_of_another_and_stands_still_until_it_is_ende
     first = place.start(*command)
     place.until("the tenth line", lambda: len(place.printed()) > 10)
     assert place.save() == (0, "")
-    stood = place.printed()
-    place.until("its image", lambda: list(place.images.glob("image.*")))
+    stood, image = place.printed(), place.image()
+    assert place.save() == (0, "")  # who asks again hears the same, and nothing is saved twice
+    assert place.image() == image
     assert first.poll() is None
     assert place.printed() == stood
     assert place.leaves(first) == 143
     assert place.save() == (1, f"makeway checkpointable: nothing runs with {place.images}\n")
     assert place.finish(*command) == 0
     assert place.counted()
+
+
+def test_an_image_is_good_for_more_than_one_restore(place: Any) -> None:
+    """What was restored and killed before it was saved again goes back to the same image."""
+    command = place.counts(0)
+    first = place.start(*command)
+    place.until("the tenth line", lambda: len(place.printed()) > 10)
+    assert place.leaves(first) == 143
+    for times in (1, 2):
+        again = place.start(*command)
+        place.until("a restore", lambda times=times: place.said().count("it goes on after") == times)
+        again.kill()
+        again.wait()
+    assert place.finish(*command) == 0
+    assert place.counted()
+    assert "cannot be used" not in place.said()
 
 
 def test_a_program_prints_where_its_command_prints(place: Any) -> None:

@@ -309,6 +309,21 @@ def test_doctor_says_what_the_machine_can_do(site: Site) -> None:
     assert {"machine", "people", "processes", "cgroups", "GPUs", "state"} <= set(shown)
 
 
+@pytest.mark.slow
+def test_doctor_measures_what_a_checkpoint_costs(site: Site) -> None:
+    """Or says why not; nothing of it stays."""
+    site.environ["XDG_STATE_HOME"] = str(site.directory / "home")
+    told = {each["about"]: each for each in json.loads(site.ok("doctor", "--measure", "--json"))}
+    cost = told["cost of checkpoints"]
+    if cost["level"] == "ok":
+        assert re.fullmatch(
+            r"[0-9.]+ s a GiB to save, [0-9.]+ s to bring back; a plain write .*", cost["text"]
+        )
+    else:
+        assert cost["text"].startswith("not measured: ")
+    assert not list((site.directory / "home").glob("makeway-saved/*"))
+
+
 def test_doctor_says_which_criu_it_found_or_what_to_install(site: Site) -> None:
     found = site.directory / "criu"
     site.environ["MAKEWAY_CRIU"] = str(found)

@@ -148,6 +148,45 @@ def test_a_job_that_asks_not_to_be_saved_is_requeued_and_it_is_said(counting: Si
     assert "it cannot be checkpointed: it has no checkpoint command" in site.ok("why", job)
 
 
+MOAB = """
+PREEMPTPOLICY CHECKPOINT
+NODECFG[here] PROCS=2 MEMORY=4000
+RMCFG[base] CHECKPOINTTIMEOUT=00:01:00
+QOSWEIGHT 1
+QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000
+QOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=100 JOBFLAGS=RESTARTABLE
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saves", [True, False])
+def test_moabs_preemptpolicy_checkpoint(counting: Site, saves: bool) -> None:
+    """Its victim goes on where it was; one that cannot be saved is requeued, with the reason."""
+    site = counting
+    site.ok("down", "--kill")
+    (site.directory / "moab.cfg").write_text(MOAB)
+    site.config.unlink()
+    site.ok("import", "moab.cfg", "-o", str(site.config))
+    site.config.write_text(site.config.read_text() + '\n[world]\nname = "world/local"\n')
+    site.up()
+    own = ("--checkpointable",) if saves else ("--no-checkpointable",)
+    words = ("-q", "low", "-n", "2", "-o", "out", *own, "--", PYTHON, "-I", "count.py")
+    job = site.submit(*words)
+    grows(site)
+    if not saves:
+        site.until(lambda: site.jobs()[job].get("obstacle"), "its obstacle")
+    urgent = site.submit("-q", "high", "-n", "2", "--", "sleep", "1000")
+    site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
+    told = site.ok("why", job)
+    assert "PREEMPTPOLICY CHECKPOINT" in told
+    assert ("was checkpointed" in told) is saves
+    assert ("was requeued" in told and "it cannot be checkpointed" in told) is not saves
+    site.ok("cancel", urgent)
+    if saves:
+        grows(site)
+        ends_well(site, job)
+
+
 @pytest.mark.slow
 def test_what_a_user_may_keep_of_images_is_limited(counting: Site) -> None:
     site = counting

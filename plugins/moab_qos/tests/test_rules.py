@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from makeway.errors import Finding
-from makeway.model import Cluster, JobState, Partition
+from makeway.model import Cluster, JobState, Partition, PreemptMode
 from makeway.worlds.events import Command
+from makeway_moab_qos.actions import plans
 from makeway_moab_qos.capabilities import TABLE, can
 from makeway_moab_qos.check import findings
 from makeway_moab_qos.closing import _reserved
@@ -135,6 +136,14 @@ def test_checkpoint_keeps_the_work(play: Any) -> None:
     assert run.victims == [("L", "checkpoint")]
     assert run.moves("L") == ["0 requeue for H", "100 start", "500 complete"]
     assert run.table.history("L").job.lost == 0.0
+
+
+def test_a_live_world_is_told_how_long_it_may_take(play: Any) -> None:
+    """CHECKPOINTTIMEOUT goes with the plan."""
+    run = play("L(low,4p,q10,run=4000)", "H(high,4p,run=100)", LOADL, until=50.0)
+    (job,) = (each for each in run.table.run.engine.ledger.jobs.values() if each.id == "L")
+    (plan,) = plans([job], [PreemptMode.CHECKPOINT], run.table.run.engine.ledger)
+    assert plan.within == 60.0
 
 
 def test_a_checkpoint_that_takes_too_long_ends_in_a_cancel(play: Any) -> None:

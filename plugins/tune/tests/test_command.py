@@ -95,6 +95,17 @@ def test_checkpoints_and_restarts_count(tune: Tune, conf: Path, log: Path) -> No
     assert figure(found["candidates"][0], "lost-hours")["value"] == pytest.approx(12.0, rel=0.05)
 
 
+def test_a_cost_may_be_by_memory(tune: Tune, conf: Path, log: Path) -> None:
+    """30 minutes a GiB of 512 MB is 15 minutes: with none of the 40 minutes lost, an hour on 4 CPUs."""
+    rows = [
+        f"{line}|{'ReqMem' if at == 0 else '512Mn'}" for at, line in enumerate(log.read_text().splitlines())
+    ]
+    log.write_text("\n".join(rows) + "\n")
+    costs = ("--checkpoint-every", "batch=1", "--restart-cost", "ann=30min/GiB")
+    found = answer(tune, conf, log, *MODE, *costs)
+    assert figure(found["candidates"][0], "lost-hours")["value"] == pytest.approx(12.0, rel=0.05)
+
+
 def test_who_wins_and_who_loses(tune: Tune, conf: Path, log: Path) -> None:
     """The batch user loses nothing any more, the urgent one waits 10 minutes."""
     result = tune(conf, log, *MODE, "--minimise", "lost-hours")
@@ -118,6 +129,7 @@ def test_who_wins_and_who_loses(tune: Tune, conf: Path, log: Path) -> None:
         (("--only", "GraceTim e"), "no setting has that in its name"),
         (("--checkpoint-every", "batc=5min"), "did you mean 'batch'"),
         (("--restart-cost", "batch=long"), "allowed: [GROUP=]TIME"),
+        (("--restart-cost", "batch=9s/TB"), "got /TB; allowed: TIME or TIME/GiB"),
     ],
 )
 def test_bad_goals_are_one_clear_sentence(

@@ -296,6 +296,10 @@ class Plan:
     """From notice to action; 0: at once."""
     hold_down: Seconds = 0.0
     """Least time before a suspended victim may resume."""
+    within: Seconds = 0.0
+    """CHECKPOINT only: longest time that a live world may take to save it, else it goes back to its last checkpoint.
+
+    0: as the world's own settings say."""
     stop_signal: str = ""
     """SUSPEND only: the signal that stops it (TSTP, STOP, ...); empty: whatever the world uses."""
     why: str = ""

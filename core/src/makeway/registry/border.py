@@ -129,7 +129,11 @@ class Border:
         mode: object = plan.mode
         if not isinstance(mode, PreemptMode):
             self._refuse(hook, plan.job, f"planned the mode {shown(mode)}; allowed: a PreemptMode")
-        for name, value in (("grace_time", plan.grace_time), ("hold_down", plan.hold_down)):
+        for name, value in (
+            ("grace_time", plan.grace_time),
+            ("hold_down", plan.hold_down),
+            ("within", plan.within),
+        ):
             if not is_duration(value):
                 self._refuse(
                     hook, plan.job, f"planned a {name} of {shown(value)}; allowed: 0 or more seconds"

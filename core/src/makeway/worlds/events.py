@@ -262,6 +262,8 @@ class Checkpoint(NamedTuple):
     serial: int = 0
     incarnation: int = 0
     after: tuple[int, ...] = ()
+    within: Seconds = 0.0
+    """After which it has failed; 0: as the world's own settings say."""
 
 
 Action = Start | Kill | Suspend | Resume | SendSignal | Checkpoint

@@ -11,6 +11,7 @@ images     the directory: owner, lock, seal, and what an image needs of a machin
 outputs    files that go back to the length that they had
 obstacles  what cannot be saved, seen beforehand
 slurm      the requeue
+measuring  seconds that a checkpoint takes here
 linux      calls that Python has no word for
 =========  ================================================================================
 """

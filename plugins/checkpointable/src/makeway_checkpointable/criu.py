@@ -82,8 +82,11 @@ def dump_words(criu: Criu, pid: int, images: Path) -> list[str]:
 
 
 def restore_words(criu: Criu, images: Path, logs: Path) -> list[str]:
-    """Return the command that brings saved processes back and leaves them to its parent."""
-    return [criu.path, "restore", *COMMON, "-d", "-D", str(images), "-o", str(logs / "restore.log")]
+    """Return the command that brings saved processes back and leaves them to its parent.
+
+    :param logs: where criu says what it did; it writes nothing into an image, which may be needed again.
+    """
+    return [criu.path, "restore", *COMMON, "-d", "-D", str(images), "-W", str(logs), "-o", "restore.log"]
 
 
 def reason(log: Path) -> str:

@@ -29,6 +29,9 @@ from makeway_checkpointable.images import ImageError, Place
 
 _FIRST_PID = 1000
 """Where pids of the program begin: below are those of what saves it and brings it back, here and in the next one."""
+_TRIES = 3
+"""Restores whose criu may be killed before the image counts as unusable."""
+_PAUSE = 0.002
 _NO_SUCH, _NOT_RUNNABLE = 127, 126
 _DEFAULT = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}
 
@@ -242,25 +245,18 @@ class Warden:
         image = self._place.newest()
         if image is None:
             return False
+        began = time.monotonic()
         try:
             known = images.read(image)
             why = images.misfit(known["where"], images.this_machine())
             if known["command"] != self._order.command:
                 why = f"it is of another command, {' '.join(known['command']):.200}"
-            why = why or outputs.put_back(known["written"])
+            why = why or self._bring_back(image, known["written"])
         except ImageError as refused:
             why = str(refused)
         except (KeyError, TypeError, ValueError):
             why = f"damaged: {images.MANIFEST} is not what was written"
-        began = time.monotonic()
-        if why is None:
-            log = self._place.directory / "restore.log"
-            log.unlink(missing_ok=True)
-            status = self._call(criu.restore_words(self._order.criu, image, self._place.directory))
-            why = None if status == 0 else criu.reason(log)
         if why is not None:
-            os.kill(-1, signal.SIGKILL) if _others() else None
-            self._reap()
             self.say(kind="lost", why=why, aside=str(self._place.set_aside(image)), image=image.name)
             return False
         self._pid, self._since, self._worked = known["pid"], time.monotonic(), known["worked"]
@@ -274,6 +270,27 @@ class Warden:
             host=where,
         )
         return True
+
+    def _bring_back(self, image: Path, written: list[list[Any]]) -> str | None:
+        """Restore an image; return why that cannot be done. A criu that somebody killed says nothing of the image."""
+        log = self._place.directory / "restore.log"
+        for _ in range(_TRIES):
+            why = outputs.put_back(written)
+            if why is not None:
+                return why
+            log.unlink(missing_ok=True)
+            status = self._call(criu.restore_words(self._order.criu, image, self._place.directory))
+            log.with_name("stats-restore").unlink(missing_ok=True)
+            if status == 0:
+                return None
+            if _others():
+                os.kill(-1, signal.SIGKILL)
+            while _others():
+                self._reap()
+                time.sleep(_PAUSE)
+            if status >= 0:
+                return criu.reason(log)
+        return f"criu was killed {_TRIES} times"
 
     # ------------------------------------------------------------------------------------------------ save
     def _save(self, *, leave: bool) -> None:

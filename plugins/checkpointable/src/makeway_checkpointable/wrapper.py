@@ -175,8 +175,16 @@ class _Wrapper:
             self._plan_save()
 
     def _open(self) -> None:
-        """Let another process have the program saved; it stands still from then on."""
-        if self._door.take() and not self._asked:
+        """Let another process have the program saved; it stands still from then on.
+
+        Where it stands still already, it is as it was saved, and whoever asks again hears that.
+        """
+        if not self._door.take():
+            return
+        if self._stands_until is not None:
+            self._stands_until = time.monotonic() + _LEFT_ALONE
+            self._door.answer(None)
+        elif not self._asked:
             self._asked, self._next_save = True, None
             self._tell("leave")
 

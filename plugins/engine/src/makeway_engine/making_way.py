@@ -239,7 +239,7 @@ class MakingWay:
             moves.signal(job, signal.name, steps_only=signal.steps_only)
         self._ledger.tell_to_leave(job)
         if plan.mode is PreemptMode.CHECKPOINT:
-            moves.checkpoint(job)
+            moves.checkpoint(job, plan.within)
         if plan.mode in (PreemptMode.REQUEUE, PreemptMode.CHECKPOINT):
             moves.requeue(job, "preempted")
         else:

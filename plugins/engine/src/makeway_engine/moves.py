@@ -20,6 +20,7 @@ from makeway.model import (
     ModeFlag,
     Plan,
     PreemptMode,
+    Seconds,
     Selector,
     SuspendedBy,
 )
@@ -380,8 +381,11 @@ class Moves:
         """Send a signal to a job."""
         self.actions.append(SendSignal(job, signal, steps_only))
 
-    def checkpoint(self, job: Job) -> None:
-        """Save the state of a job, so that what it has done so far is not lost."""
+    def checkpoint(self, job: Job, within: Seconds = 0.0) -> None:
+        """Save the state of a job, so that what it has done so far is not lost.
+
+        :param within: after which that has failed; 0: as the world says.
+        """
         run = job.ran_until(self.ledger.now)
         if job.begun_with:
             run = max(0.0, run - self.clockwork.restart_time)
@@ -389,7 +393,7 @@ class Moves:
         saved = run - run % interval if interval else run
         put(job, checkpointed=saved, marked_saved=True)
         self.recorder.checkpointed(job, self.clockwork.checkpoint_time, self.ledger.now)
-        self.actions.append(SaveState(job))
+        self.actions.append(SaveState(job, within=within))
 
     def _move(self, job: Job, state: JobState) -> None:
         put(job, state=state)

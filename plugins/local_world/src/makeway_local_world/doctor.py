@@ -16,11 +16,14 @@ from typing import Any
 import attrs
 
 from makeway_checkpointable import criu
+from makeway_checkpointable.measuring import MeasureError, measure
 from makeway_local_world import default
 from makeway_local_world.places import check_file_system
 from makeway_local_world.processes.machine import Cgroups
 from makeway_local_world.reach import PlaceError
 
+_MEASURED_MB = 256
+"""Memory of the program that is saved to measure."""
 LEAST_FREE = 64 << 20
 """Bytes that should be free where the state is."""
 
@@ -180,6 +183,19 @@ def _criu() -> Iterator[Finding]:
         yield Finding("ok", "checkpoints", f"criu {found.version} ({found.path})")
 
 
+def measured() -> Iterator[Finding]:
+    """Save a program where jobs are saved and bring it back; say how long a GiB takes."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local/state")
+    try:
+        found = measure(criu.find(), Path(state) / "makeway-saved", _MEASURED_MB)
+    except (criu.CriuError, MeasureError, OSError) as error:
+        yield Finding("note", "cost of checkpoints", f"not measured: {error}")
+        return
+    save, restore, write = (found.per_gib(each) for each in (found.save, found.restore, found.write))
+    text = f"{save:.2f} s a GiB to save, {restore:.2f} s to bring back; a plain write takes {write:.2f} s"
+    yield Finding("ok", "cost of checkpoints", text)
+
+
 def _logins(*, root: bool) -> Iterator[Finding]:
     """Say whether jobs of a plain user outlive the last session."""
     if root or not Path("/run/systemd/system").exists() or shutil.which("loginctl") is None:
@@ -233,4 +249,4 @@ def _others(daemon: Mapping[str, Any] | None) -> Iterator[Finding]:
                 yield Finding("note", "other daemons", text)
 
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "measured"]

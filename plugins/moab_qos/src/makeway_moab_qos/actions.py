@@ -133,7 +133,8 @@ def plans(victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterVie
 def _plan(job: Job, mode: PreemptMode, view: ClusterView) -> Plan:
     settings = settings_of(view)
     chosen = method(job, view)
-    why = chosen.why if chosen.mode is mode else f"{chosen.why}; {mode.value}: more has to be freed"
+    asked = mode in (chosen.mode, job.way(chosen.mode))
+    why = chosen.why if asked else f"{chosen.why}; {mode.value}: more has to be freed"
     if mode is PreemptMode.SUSPEND:
         word = next((rm.suspend_sig for rm in settings.rm if is_signal(rm.suspend_sig)), "")
         stop = signal_name(word) if word else ""
@@ -158,7 +159,7 @@ def _checkpoint(job: Job, view: ClusterView, settings: Settings, why: str) -> Pl
     if timeout and view.settings(Clockwork).checkpoint_time > timeout:
         why += f"; not written within CHECKPOINTTIMEOUT ({timeout:g} s)"
         return Plan(job=job, mode=PreemptMode.CANCEL, why=why, grace_time=timeout)
-    return Plan(job=job, mode=PreemptMode.CHECKPOINT, why=why, farewell=notice)
+    return Plan(job=job, mode=PreemptMode.CHECKPOINT, why=why, farewell=notice, within=timeout)
 
 
 def signal_name(text: str) -> str:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from makeway import registry
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.model import Seconds
+from makeway.model import JobSpec, Seconds
 from makeway.plain import seconds_of
 from makeway.readers.api import ReadOptions
 from makeway_app.archive import JsonArchive
@@ -101,8 +101,9 @@ _DISTURBED = 2
 @click.option(
     "--restart-cost",
     multiple=True,
-    metavar="[GROUP=]TIME",
-    help="Count so much more lost work each time that such a job begins again. Repeatable.",
+    metavar="[GROUP=]TIME[/GiB]",
+    help="Count so much more lost work each time that such a job begins again, or for each GiB of its memory. "
+    "Repeatable.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Search and draw anew.")
 @click.option("--workers", type=click.IntRange(1, 4096), help="Processes at once; else one per core.")
@@ -390,15 +391,24 @@ def _calibrated(asked: Asked, loaded: Loaded, log: Log) -> tuple[dict[str, Any] 
 
 
 # ------------------------------------------------------------------------------------- options
+def _gib(job: JobSpec) -> float:
+    """Return the memory that a job asks for, in GiB."""
+    asked = (job.memory_mb_per_node or 0) * job.min_nodes or (job.memory_mb_per_cpu or 0) * job.cpus
+    return asked / 1024
+
+
 def _by_group(texts: Sequence[str], option: str, log: Log) -> Callable[[int], Seconds]:
-    """Read ``[GROUP=]TIME``; the last one that is about a job counts.
+    """Read ``[GROUP=]TIME``, or ``[GROUP=]TIME/GiB`` of its memory; the last one that is about a job counts.
 
     :raises ConfigError: one cannot be read, or its group has no jobs.
     """
     values = [0.0] * len(log.jobs)
     for text in texts:
         name, _, length = text.strip().rpartition("=")
+        length, _, unit = length.partition("/")
         seconds = seconds_of(length)
+        if unit.lower() not in ("", "gib"):
+            raise ConfigError(f"{option} {text}", [Problem("", f"got /{unit}; allowed: TIME or TIME/GiB")])
         try:
             seconds = float(length) if seconds is None else seconds
         except ValueError:
@@ -412,7 +422,10 @@ def _by_group(texts: Sequence[str], option: str, log: Log) -> Callable[[int], Se
             said = f"no partition, QOS, account or user {name!r} has jobs in the log{nearest(name, known)}"
             raise ConfigError(f"{option} {text}", [Problem("", said)])
         mask = log.mask(Group(kind, name) if name else None)
-        values = [seconds if mine else value for mine, value in zip(mask, values, strict=True)]
+        sizes = [_gib(job) if unit else 1.0 for job in log.jobs]
+        values = [
+            seconds * size if mine else value for mine, value, size in zip(mask, values, sizes, strict=True)
+        ]
     return values.__getitem__
 
 

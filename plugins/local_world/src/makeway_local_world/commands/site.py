@@ -31,13 +31,19 @@ def reload_(config: str | None, as_json: bool) -> None:
         terminal.put(answer)
 
 
-@command("doctor", options.JSON)
-def doctor(as_json: bool) -> int:
+@command(
+    "doctor",
+    Option(
+        "--measure", flag=True, help="Save and bring back a program, and say how many seconds a GiB takes."
+    ),
+    options.JSON,
+)
+def doctor(measure: bool, as_json: bool) -> int:
     """Say what this machine can and cannot do: users, cgroups, GPUs, logins, the daemon.
 
     The exit status is 1 if something is broken.
     """
-    from makeway_local_world.doctor import Finding, examine
+    from makeway_local_world.doctor import Finding, examine, measured
 
     about = None
     try:
@@ -49,7 +55,7 @@ def doctor(as_json: bool) -> int:
         daemon = Finding("ok", "daemon", f"process {about['pid']} runs {what}, state in {about['state']}")
         if about["trouble"]:
             daemon = Finding("bad", "daemon", about["trouble"])
-    findings = [daemon, *examine(about)]
+    findings = [daemon, *examine(about), *(measured() if measure else ())]
     if as_json:
         terminal.put([each.as_dict() for each in findings])
     else:

@@ -186,7 +186,7 @@ class Verbs:
         if case.obstacle:
             self._hand.refused(case.key, action, f"it cannot be checkpointed: {case.obstacle}", retry=False)
             return
-        limit = self._hand.site.settings.checkpoint_limit
+        limit = action.within or self._hand.site.settings.checkpoint_limit
         self._ask(case, action, limit, "checkpoint", limit=limit)
 
     # ------------------------------------------------------------------------------- answers
