@@ -144,7 +144,8 @@ class Reports:
         refused = event.nodes & job.nodes
         named = "retry=False" if not event.retry else f"world.failures.{rule}"
         self._note(action, event, rule=named, count=count, held=held)
-        self._put_back(job, f"{START_FAILED}: {event.why} [{named}]", now + table.start_wait, held=held)
+        more = f" [{named}]" if event.retry else "; it would fail again"
+        self._put_back(job, f"{START_FAILED}: {event.why}{more}", now + table.start_wait, held=held)
         if refused and table.node_set_aside:
             self.aside |= refused
             self._ledger.set_down(refused)

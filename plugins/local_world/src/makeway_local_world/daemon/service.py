@@ -327,7 +327,7 @@ class Service:
         tasks = await self.tasks(job_id)
         kept = await self.elsewhere(submission.kept, self.places.state, tasks[0])
         if kept.uid != caller.uid:
-            raise Refusal(f"job {job_id} belongs to {kept.user}, which alone may submit it again")
+            raise Refusal(f"job {job_id} belongs to {kept.user}; only {kept.user} may do that")
         found = {**kept.asked, "command": list(kept.command), "script": kept.script}
         if failed:
             states = await self.elsewhere(lambda: {each: self.past.state_of(each) for each in tasks})
