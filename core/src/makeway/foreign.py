@@ -7,6 +7,7 @@ structures and checks them as if a person had written them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,6 +77,40 @@ class Knob:
     """Returns a text of the file with a value in it; the rest stays as it is, comments too."""
     typed: Callable[[str], str] | None = None
     """Returns the command that makes the change, where the file shows what is in a database; None: it is edited."""
+
+
+def knob(
+    name: str,
+    file: str,
+    now: str,
+    values: Sequence[str],
+    written: Callable[..., str],
+    *,
+    default: str = "",
+    unset: bool = False,
+    typed: Callable[..., str] | None = None,
+    **at: str,
+) -> Knob:
+    """Return a setting with those values worth a try that do not hold now, whatever their case and order of words.
+
+    :param default: what holds where the file says nothing.
+    :param unset: whether the file may say nothing instead of what it says.
+    :param at: what `written` and `typed` are given beside text and value, to find the place.
+    """
+    held = _words(now or default)
+    others = tuple(each for each in values if _words(each) != held)
+    return Knob(
+        name=name,
+        file=file,
+        now=now,
+        values=(*others, "") if unset and now else others,
+        written=functools.partial(written, **at),
+        typed=None if typed is None else functools.partial(typed, **at),
+    )
+
+
+def _words(text: str) -> list[str]:
+    return sorted(text.lower().replace(",", " ").split())
 
 
 class ForeignReader(Protocol):

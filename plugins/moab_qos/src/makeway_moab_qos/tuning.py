@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from makeway.foreign import Knob, Source
+from makeway.foreign import Knob, Source, knob
 from makeway_moab_qos.grammar import Entry, attributes, parse
 from makeway_moab_qos.parameters import METHODS, PLAIN
 
@@ -37,14 +36,8 @@ def _plain(entries: Sequence[Entry], file: str, *, maui: bool) -> Iterator[Knob]
         if maui and known is not None and not known.maui:
             continue
         now = next((each.value for each in reversed(entries) if each.param == param and not each.index), "")
-        others = tuple(each for each in values if each != now.upper())
-        yield Knob(
-            name=param,
-            file=file,
-            now=now,
-            values=(*others, "") if now and now.upper() not in METHODS else others,
-            written=functools.partial(with_parameter, param=param),
-        )
+        optional = now.upper() not in METHODS
+        yield knob(param, file, now, values, with_parameter, unset=optional, param=param)
 
 
 def _priorities(entries: Sequence[Entry], file: str, *, maui: bool) -> Iterator[Knob]:
@@ -55,12 +48,8 @@ def _priorities(entries: Sequence[Entry], file: str, *, maui: bool) -> Iterator[
         found, _ = attributes(entry, maui=maui)
         now = next((each.value for each in found if each.name == "PRIORITY"), "")
         if now:
-            yield Knob(
-                name=f"QOSCFG[{entry.index}] PRIORITY",
-                file=file,
-                now=now,
-                values=tuple(each for each in _PRIORITY if each != now),
-                written=functools.partial(with_priority, qos=entry.index),
+            yield knob(
+                f"QOSCFG[{entry.index}] PRIORITY", file, now, _PRIORITY, with_priority, qos=entry.index
             )
 
 

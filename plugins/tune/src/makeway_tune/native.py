@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import tomlkit
 from tomlkit.items import AoT, Array
 
 from makeway.config import Config
-from makeway.foreign import Knob
+from makeway.foreign import Knob, knob
 
 Path = tuple[str, ...]
 _MODES: tuple[Any, ...] = (["requeue"], ["cancel"], ["suspend", "gang"])
@@ -63,14 +62,8 @@ def _names(document: Any, table: str) -> list[str]:
 def _knob(document: Any, file: str, path: Path, values: Sequence[Any], name: str = "") -> Knob:
     now = _found(document, path)
     shown = "" if now is None else _shown(now)
-    others = tuple(_shown(each) for each in values if _shown(each) != shown)
-    return Knob(
-        name=name or ".".join(path),
-        file=file,
-        now=shown,
-        values=others,
-        written=functools.partial(written, path=path),
-    )
+    listed = [_shown(each) for each in values]
+    return knob(name or ".".join(path), file, shown, listed, written, path="/".join(path))
 
 
 def _shown(value: Any) -> str:
@@ -87,11 +80,12 @@ def _found(document: Any, path: Path) -> Any:
     return found.unwrap() if hasattr(found, "unwrap") else found
 
 
-def written(text: str, value: str, path: Path) -> str:
+def written(text: str, value: str, path: str) -> str:
     """Return a file with a value in it; an empty one takes the key out. Comments and blanks stay."""
     document: Any = tomlkit.parse(text)
     table = document
-    for key in path[:-1]:
+    *tables, last = path.split("/")
+    for key in tables:
         if isinstance(table, AoT | Array):
             table = table[int(key)]
             continue
@@ -99,9 +93,9 @@ def written(text: str, value: str, path: Path) -> str:
             table[key] = tomlkit.table()
         table = table[key]
     if value:
-        table[path[-1]] = tomlkit.value(value)
+        table[last] = tomlkit.value(value)
     else:
-        table.pop(path[-1], None)
+        table.pop(last, None)
     return str(tomlkit.dumps(document))
 
 

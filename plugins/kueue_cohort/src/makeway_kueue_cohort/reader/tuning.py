@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
-from makeway.foreign import Knob, Source
+from makeway.foreign import Knob, Source, knob
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "withinClusterQueue": ("Never", "LowerPriority", "LowerOrNewerEqualPriority"),
@@ -33,23 +32,14 @@ def _knobs(text: str, file: str) -> Iterator[Knob]:
         for key, words in _WORDS.items():
             at = _scalar(stanza, key)
             now = "" if at is None else str(at.value)
-            yield Knob(
-                name=f"ClusterQueue {name} {key}",
-                file=file,
-                now=now,
-                values=tuple(each for each in words if each != (now or words[0])),
-                written=functools.partial(written, queue=name, key=key),
-            )
+            about = f"ClusterQueue {name} {key}"
+            yield knob(about, file, now, words, written, default=words[0], queue=name, key=key)
         borrow = None if stanza is None else _get(stanza, "borrowWithinCohort")
         policy = _scalar(borrow, "policy")
         if policy is not None and borrow is not None and not borrow.flow_style:
-            yield Knob(
-                name=f"ClusterQueue {name} borrowWithinCohort.policy",
-                file=file,
-                now=str(policy.value),
-                values=tuple(each for each in _BORROW if each != policy.value),
-                written=functools.partial(written, queue=name, key="policy", inside="borrowWithinCohort"),
-            )
+            about = f"ClusterQueue {name} borrowWithinCohort.policy"
+            now, inside = str(policy.value), "borrowWithinCohort"
+            yield knob(about, file, now, _BORROW, written, queue=name, key="policy", inside=inside)
 
 
 def written(text: str, value: str, queue: str, key: str, inside: str = "") -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from makeway.foreign import Knob
+from makeway.foreign import Knob, knob
 from makeway_lsf_queue.reader.tables import Draft
 
 _PARAMS: Mapping[str, tuple[str, ...]] = {
@@ -34,13 +33,7 @@ def knobs(queues: str, draft: Draft) -> Sequence[Knob]:
 def _of_params(params: Mapping[str, str]) -> Iterator[Knob]:
     for key, values in _PARAMS.items():
         now = params.get(key, "")
-        yield Knob(
-            name=key,
-            file="lsb.params",
-            now=now,
-            values=_others(values, now),
-            written=functools.partial(written, section="Parameters", key=key),
-        )
+        yield knob(key, "lsb.params", now, values, written, unset=True, section="Parameters", key=key)
 
 
 def _of_queues(file: str, queues: Mapping[str, Mapping[str, str]]) -> Iterator[Knob]:
@@ -48,30 +41,19 @@ def _of_queues(file: str, queues: Mapping[str, Mapping[str, str]]) -> Iterator[K
         if "PREEMPTABLE" not in table.get("PREEMPTION", "").upper():
             continue
         for key in _QUEUE:
-            now = table.get(key, "")
-            yield Knob(
-                name=f"queue {name} {key}",
-                file=file,
-                now=now,
-                values=_others(_PARAMS[key], now),
-                written=functools.partial(written, section="Queue", key=key, name=name),
-            )
+            now, about = table.get(key, ""), f"queue {name} {key}"
+            values = _PARAMS[key]
+            yield knob(about, file, now, values, written, unset=True, section="Queue", key=key, queue=name)
 
 
-def _others(values: Sequence[str], now: str) -> tuple[str, ...]:
-    """Return the values, and that there is none where there is one now."""
-    others = tuple(each for each in values if sorted(each.split()) != sorted(now.split()))
-    return (*others, "") if now else others
-
-
-def written(text: str, value: str, section: str, key: str, name: str = "") -> str:
+def written(text: str, value: str, section: str, key: str, queue: str = "") -> str:
     """Return a file with a keyword in a section; an empty value takes it out.
 
-    :param name: QUEUE_NAME of the section; empty: the first one.
+    :param queue: QUEUE_NAME of the section; empty: the first one.
     """
     lines = text.split("\n")
     for first, last in _sections(lines, section):
-        if name and _value_in(lines, first, last, "QUEUE_NAME") != name:
+        if queue and _value_in(lines, first, last, "QUEUE_NAME") != queue:
             continue
         at = _line_of(lines, first, last, key)
         if at is None:
@@ -85,7 +67,7 @@ def written(text: str, value: str, section: str, key: str, name: str = "") -> st
         blank = " " if head.endswith(" ") else ""
         lines[at : end + 1] = [f"{head}={blank}{value}"] if value else []
         return "\n".join(lines)
-    if name or not value:
+    if queue or not value:
         return text
     before = text if not text or text.endswith("\n") else f"{text}\n"
     return f"{before}Begin {section}\n{key} = {value}\nEnd {section}\n"

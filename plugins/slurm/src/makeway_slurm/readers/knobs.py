@@ -5,13 +5,12 @@ Only what decides who makes way, when and how; never which nodes there are, or w
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from makeway.foreign import Knob
+from makeway.foreign import Knob, knob
 from makeway_slurm.readers.conf_parts import RECORD_KINDS, Record, SlurmConf
 from makeway_slurm.readers.grammar import read_conf
 
@@ -40,15 +39,9 @@ def _knobs(conf: SlurmConf, path: Path) -> Iterator[Knob]:
 
     def parameter(key: str, values: Sequence[str], default: str = "", *, always: bool = False) -> Knob:
         at = set_now.get(key.lower())
-        now = "" if at is None else at.value
-        others = [each for each in values if each.lower() != (now or default).lower()]
-        return Knob(
-            name=key,
-            file=_beside(path, path if at is None else Path(at.file)),
-            now=now,
-            values=tuple(others if always or at is None else [*others, ""]),
-            written=functools.partial(with_parameter, key=key),
-        )
+        file, now = (path, "") if at is None else (Path(at.file), at.value)
+        place = _beside(path, file)
+        return knob(key, place, now, values, with_parameter, default=default, unset=not always, key=key)
 
     kind = set_now["preempttype"].value.lower() if "preempttype" in set_now else "preempt/none"
     if kind == "preempt/none":
@@ -82,13 +75,7 @@ def _words(conf: SlurmConf, path: Path) -> Iterator[Knob]:
     file = _beside(path, path if setting is None else Path(setting.file))
     for word, values in _WORDS:
         now = (given[word] or "yes") if word in given else ""
-        yield Knob(
-            name=f"PreemptParameters={word}",
-            file=file,
-            now=now,
-            values=tuple(each for each in values if each != now),
-            written=functools.partial(_with_word, word=word),
-        )
+        yield knob(f"PreemptParameters={word}", file, now, values, _with_word, word=word)
 
 
 def _words_in(value: str) -> dict[str, str]:
@@ -111,13 +98,8 @@ def _of(record: Record, path: Path, key: str, values: Sequence[str], default: st
     said = next((each for each in record.settings if each.canonical == key.lower()), None)
     now = said.value if said is not None and not said.inherited else ""
     in_force = said.value if said is not None else default
-    return Knob(
-        name=f"PartitionName={record.name} {key}",
-        file=_beside(path, Path(record.file)),
-        now=now,
-        values=tuple(each for each in values if each.lower() != in_force.lower()),
-        written=functools.partial(with_key, name=record.name, key=key),
-    )
+    name, file = f"PartitionName={record.name} {key}", _beside(path, Path(record.file))
+    return knob(name, file, now, values, with_key, default=in_force, partition=record.name, key=key)
 
 
 def _tier(record: Record) -> str:
@@ -162,10 +144,12 @@ def _place(lines: Sequence[str]) -> int:
     return next((at for at, line in enumerate(lines) if _is_record(line)), len(lines) - 1)
 
 
-def with_key(text: str, value: str, name: str, key: str) -> str:
+def with_key(text: str, value: str, partition: str, key: str) -> str:
     """Return a slurm.conf with a key on the line of a partition; an empty value takes it out."""
     lines = text.split("\n")
-    head = re.compile(rf'[ \t]*PartitionName[ \t]*=[ \t]*"?{re.escape(name)}"?(?=[ \t\\#]|$)', re.IGNORECASE)
+    head = re.compile(
+        rf'[ \t]*PartitionName[ \t]*=[ \t]*"?{re.escape(partition)}"?(?=[ \t\\#]|$)', re.IGNORECASE
+    )
     for first, line in enumerate(lines):
         if head.match(line) is None:
             continue

@@ -261,7 +261,8 @@ def _read_power(draft: Draft) -> _Power | None:
         f"a node that is switched off takes ResumeTimeout={boot:g} to boot, the longest that Slurm waits for it; "
         "--set node.*.boot_time=SECONDS says what it really takes"
     )
-    listed = draft.read(draft.get("SuspendExcNodes"), _parse_exceptions, frozenset())
+    none: frozenset[str] = frozenset()
+    listed = draft.read(draft.get("SuspendExcNodes"), _parse_exceptions, none)
     return _Power(off_after=idle, boot_time=boot, always_on=listed)
 
 

@@ -5,12 +5,11 @@ They are in Slurm's database, so that a person types a command; the text stands 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from makeway.config import Config
-from makeway.foreign import Knob
+from makeway.foreign import Knob, knob
 from makeway.readers.lines import read_text
 from makeway_slurm.readers.sacctmgr_names import canonical
 from makeway_slurm.readers.values import parse_time
@@ -47,13 +46,16 @@ def qos_knobs(config: Config, files: Sequence[Path]) -> Iterator[Knob]:
                 if canonical(key) in columns:
                     now = cells[columns.index(canonical(key))]
                     listed = (*values, "suspend") if key == "PreemptMode" and gang else values
-                    yield Knob(
-                        name=f"QOS={name} {key}",
-                        file=str(file.absolute()),
-                        now=now,
-                        values=tuple(each for each in listed if each != (now or _UNSET[key])),
-                        written=functools.partial(_with_cell, name=name, key=key),
-                        typed=functools.partial(_command, name=name, key=key),
+                    yield knob(
+                        f"QOS={name} {key}",
+                        str(file.absolute()),
+                        now,
+                        listed,
+                        _with_cell,
+                        default=_UNSET[key],
+                        typed=_command,
+                        qos=name,
+                        key=key,
                     )
 
 
@@ -62,23 +64,23 @@ def _head(lines: Sequence[str]) -> int | None:
     return next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
 
 
-def _with_cell(text: str, value: str, name: str, key: str) -> str:
+def _with_cell(text: str, value: str, qos: str, key: str) -> str:
     lines = text.split("\n")
     head = _head(lines)
     assert head is not None
     columns = [canonical(each) for each in lines[head].split("|")]
     for at in range(head + 1, len(lines)):
         cells = lines[at].split("|")
-        if len(cells) == len(columns) and cells[columns.index("name")].strip() == name:
+        if len(cells) == len(columns) and cells[columns.index("name")].strip() == qos:
             cells[columns.index(canonical(key))] = value
             lines[at] = "|".join(cells)
     return "\n".join(lines)
 
 
-def _command(value: str, name: str, key: str) -> str:
+def _command(value: str, qos: str, key: str) -> str:
     if key == "GraceTime":  # printed as a time, and given in seconds (slurm-preemption 6.4)
         value = str(parse_time(value))
-    return f"sacctmgr modify qos {name} set {key}={value or '-1'}"
+    return f"sacctmgr modify qos {qos} set {key}={value or '-1'}"
 
 
 __all__ = ["qos_knobs"]
