@@ -116,7 +116,7 @@ class Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
-    timeout = 10
+    timeout = 60
     server_version, sys_version = "makeway", ""
 
     def do_GET(self) -> None:
