@@ -7,8 +7,10 @@ set, jobs are dropped from memory when they end.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import operator
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -596,10 +598,9 @@ class Recorder:
         """Yield the stretches for which nodes were out of service; those of one begin and end together."""
         since: dict[int, tuple[Seconds, str]] = {}
         found: dict[tuple[Seconds, Seconds, str], NodeBits] = {}
-        every = 0
-        for at, state, nodes in [*self.outages, (until, "up", -1)]:
-            every |= nodes if nodes >= 0 else 0
-            for node in bitmap.indices(nodes if nodes >= 0 else every):
+        every = functools.reduce(operator.or_, (nodes for _, _, nodes in self.outages), 0)
+        for at, state, nodes in [*self.outages, (until, "up", every)]:
+            for node in bitmap.indices(nodes):
                 start, was = since.pop(node, (at, "up"))
                 if was != "up" and at > start:
                     found[start, at, was] = found.get((start, at, was), 0) | 1 << node

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from makeway.errors import ConfigError
+from makeway_app.cli import cli
 from makeway_app.cli.inputs import load_config
 from makeway_slurm.readers.events import outages_in
 
@@ -66,3 +69,28 @@ PartitionName=p Nodes=ALL Default=YES
     assert any("ResumeTimeout=300" in text for text in loaded.warnings)
     path.write_text(text.replace("ResumeProgram=/sbin/on\n", ""))
     assert all(each.off_after is None for each in load_config(path).config.node)
+
+
+@pytest.mark.parametrize(("requeue", "end"), [("1", "COMPLETED"), ("0", "NODE_FAIL")])
+def test_job_requeue_decides_what_a_failed_node_does(tmp_path: Path, requeue: str, end: str) -> None:
+    """slurm.conf(5), JobRequeue: by default batch jobs may be requeued, after node failure too."""
+    (tmp_path / "slurm.conf").write_text(
+        f"ClusterName=lab\nSlurmctldHost=head\nJobRequeue={requeue}\nSelectType=select/linear\n"
+        "NodeName=n1 CPUs=4 RealMemory=1000\nPartitionName=p Nodes=n1 Default=YES MaxTime=INFINITE\n"
+    )
+    (tmp_path / "jobs.sacct").write_text(
+        "JobID|User|Partition|Submit|Start|End|Elapsed|NNodes|NCPUS|State\n"
+        "1|ann|p|2025-06-02T00:00:00|2025-06-02T00:00:00|2025-06-02T01:00:00|01:00:00|1|4|COMPLETED\n"
+    )
+    (tmp_path / "events.txt").write_text(
+        "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
+        "lab|n1|2025-06-02T00:30:00|2025-06-02T00:40:00|DOWN*|Not responding|slurm(64030)\n"
+    )
+    given = [str(tmp_path / name) for name in ("slurm.conf", "jobs.sacct")]
+    target = tmp_path / "record.json"
+    outages = str(tmp_path / "events.txt")
+    done = CliRunner().invoke(cli, ["replay", *given, "--outages", outages, "--json", str(target)])
+    assert done.exit_code == 0, done.output
+    job = json.loads(target.read_text())["jobs"]["1"]
+    assert job["final_state"] == end
+    assert job["core_seconds_lost"] == pytest.approx(4 * 1800, abs=4 * 61)  # a pass a minute
