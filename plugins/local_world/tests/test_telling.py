@@ -75,7 +75,7 @@ def test_mail_and_webhook(up: Site) -> None:
     program = up.directory / "sendmail"
     program.write_text(SENDMAIL.format(folder=up.directory))
     program.chmod(0o755)
-    up.environ["PATH"] = f"{up.directory}:{os.environ['PATH']}"
+    up.environ |= {"PATH": f"{up.directory}:{os.environ['PATH']}", "no_proxy": "*"}
     try:
         hook = f"http://127.0.0.1:{server.server_port}/"
         options = ["--mail-type", "END", "--mail-user", "ann@example.org", "--webhook", hook]
