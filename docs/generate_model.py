@@ -91,7 +91,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "What makes answers quicker and changes none": (
-        "BulkAttempt",
         "ForecastingSelector",
         "ForesightedSelector",
         "ScreeningSelector",

@@ -12,11 +12,10 @@ from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, Sched
 from makeway.errors import PolicyError
 from makeway.hookspecs import hookimpl
 from makeway.model import Blocked, Candidates, Job, JobSpec, Limits, Standing
-from makeway.worlds.events import Command
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing import Outcome, Placer, Question
-from makeway_engine.schedulers.requests import Heads, Requests
+from makeway_engine.schedulers.requests import Requests
 
 Seen = list[tuple[float, tuple[tuple[object, ...], ...]]]
 
@@ -215,12 +214,10 @@ def test_a_wrong_promise(by_request: Any, message: str, monkeypatch: pytest.Monk
         ({"inadmissible": _fails}, "raised ZeroDivisionError"),
         ({"turned": lambda: 5}, "its turned said 5; allowed: a list of Standing, or None"),
         ({"turned": _fails}, "raised ZeroDivisionError"),
-        ({"idle": lambda job: "Wait"}, "its idle said 'Wait'; allowed: a Standing, or None"),
-        ({"idle": _fails}, "raised ZeroDivisionError"),
     ],
 )
 def test_a_wrong_reason(promises: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why a job would wait, which reasons stand no more, and what lets jobs rest while no reason is heard."""
+    """Why a job would wait, and which reasons stand no more."""
     options: dict[str, Any] = {}
     if "turned" in promises:
         promises = {"inadmissible": lambda job: Standing("Wait"), **promises}
@@ -228,35 +225,6 @@ def test_a_wrong_reason(promises: dict[str, Any], message: str, monkeypatch: pyt
     policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
     config = attrs.evolve(_config(), policy=policy)
     assert message in _blamed(config, WrongPolicy(**promises), monkeypatch, **options)
-
-
-def test_reasons_are_left_open_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not where somebody looks after each step, commands come, the run is cut short, or another plugin looks on."""
-    left: list[bool] = []
-    monkeypatch.setattr(Requests, "leave_unheard", lambda self: left.append(self._idle is not None))
-
-    class Marking(Limits):
-        def marks(self, view: Any) -> dict[str, frozenset[str]]:
-            return {}
-
-    class Onlooker:
-        @hookimpl
-        def makeway_limits(self) -> Limits:
-            return Marking()
-
-    def is_left(config: Config, commands: Any = (), **options: Any) -> bool:
-        left.clear()
-        replay(config, _jobs(0)[:10], commands, Options(keep=False, **options))
-        return left == [True]
-
-    config = _config()
-    assert is_left(config)
-    assert not is_left(config, after_step=lambda engine: None)
-    assert not is_left(config, until=100.0)
-    assert not is_left(config, decided=lambda engine, decision: None)
-    assert not is_left(config, [(1.0, Command("hold", "2"))])
-    watched = attrs.evolve(config, policy=attrs.evolve(config.policy, plugins=("onlooker",)))
-    assert not is_left(watched, plugins={"onlooker": Onlooker()})
 
 
 def _ask(engine: Engine) -> None:
@@ -299,60 +267,3 @@ def test_a_witness_knows_the_state_of_each_active_job() -> None:
 
     replay(_config(), _jobs(0), (), Options(keep=False, after_step=look))
     assert suspended > 10
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_lists_that_are_looked_at_late(seed: int) -> None:
-    """The entries come in the same order, however many of them stand in groups; and whoever is passed over."""
-    chance = Random(seed)
-    places = [(float(at), None, None) for at in chance.sample(range(200), 60)]
-    lists: list[Any] = [sorted(chance.sample(places, 3)) for _ in range(12)]
-    entries = sorted({entry for listed in lists for entry in listed})
-    after = chance.choice((None, *entries[:20]))
-    lists = [sorted(set(listed) - set(other)) for listed, other in zip(lists, [[], *lists], strict=False)]
-    taken: set[Any] = set()
-    for listed in lists:  # no entry stands in two of them
-        listed[:] = [entry for entry in listed if entry not in taken]
-        taken.update(listed)
-    lists = [listed for listed in lists if listed]
-    plain, grouped = lists[:4], [lists[4:7], lists[7:]]
-    groups: list[Any] = []
-    for each in grouped:
-        first = min((listed for listed in each), key=lambda listed: listed[0], default=None)
-        if first is not None and (after is None or first[0] > after):
-            groups.append((first[0], first, lambda each=each: each))
-        else:
-            plain = plain + each
-    goes_on = {entry: chance.random() < 0.6 for entry in taken}
-
-    def told(heads: Heads) -> list[Any]:
-        found = []
-        while (head := heads.next()) is not None:
-            found.append(head[0])
-            if goes_on[head[0]]:
-                heads.go_on(head[1], head[0])
-        return found
-
-    assert told(Heads(plain, after, groups)) == told(Heads(lists, after))
-
-
-@pytest.mark.slow
-def test_the_first_of_those_who_share_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is known without a look at each of their requests, whoever comes and goes meanwhile."""
-    looked = 0
-    heads = Requests.heads
-
-    def checked(self: Requests, after: Any) -> Heads:
-        nonlocal looked
-        found = heads(self, after)
-        for reason in self._by_reason if self.unheard else ():
-            first = self._first_of(reason)
-            assert first == min((listed[0], listed) for listed in self._lists_of(reason))
-            looked += 1
-        return found
-
-    monkeypatch.setattr(Requests, "many", 2)
-    monkeypatch.setattr(Requests, "heads", checked)
-    for seed in range(6):
-        replay(_config(), _jobs(seed), (), Options())
-    assert looked > 500

@@ -182,7 +182,7 @@ def test_where_time_counts_nothing_is_said(more: dict[str, str]) -> None:
     """Hosts, victims and windows become free by time alone."""
 
     def look(engine: Engine) -> None:
-        assert vain.promises(engine.ledger) == (None, None, None)
+        assert vain.promises(engine.ledger) == (None, None)
 
     replay(_config(**more), _jobs(0)[:3], (), Options(started=look, keep=False))
 

@@ -21,9 +21,8 @@ from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, Sched
 from makeway.model import ClusterView, GangOrder, GangVerb, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
-from makeway_engine.entries import Entry
 from makeway_engine.schedulers import Schedulers
-from makeway_engine.schedulers.requests import Heads, Requests
+from makeway_engine.schedulers.requests import Requests
 from makeway_lsf_queue import changes, gaps, judging, requested, vain
 from makeway_lsf_queue import survey as survey_module
 from makeway_lsf_queue.compiling import site_of
@@ -225,19 +224,13 @@ def _looked_at_anew(self: vain._Glance, seen: Counter[str]) -> None:
         fresh = Hosts(
             hosts.site, hosts.queue, hosts.hosts, hosts.wanted, hosts.job, Room(), hosts.shutters
         ).look(survey, view)
-        if hosts.shut is not None:
-            assert hosts.shut.stands is (fresh[0] and fresh[1])
-            assert hosts.keeps_out is hosts.shut.stands
-            seen["shut" if hosts.shut.stands else "open"] += 1
-        skipped = hosts._seen != survey.version
-        if not skipped:
-            assert hosts._answer == fresh
-        seen["skipped"] += skipped
+        assert hosts._answer == fresh
         smaller = hosts.smaller
-        seen["by smaller ones"] += not skipped and smaller is not None and smaller._answer[0]
+        seen["lack slots" if fresh[0] else "have slots"] += 1
+        seen["by smaller ones"] += smaller is not None and smaller._answer[0]
     for gate in self._gates.values():
-        if gate.shut is not None:
-            assert gate.shut.stands is Gate(gate.bound, gate._below).keeps_out
+        if gate.watchers:
+            assert gate.state == Gate(gate.bound, gate._below).look()
             seen["limit"] += 1
 
 
@@ -246,9 +239,7 @@ def _looked_at_anew(self: vain._Glance, seen: Counter[str]) -> None:
 def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(
     forgets: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody hears why jobs wait; hosts of jobs that want few slots may be known to lack them, and after mere
-    starts some are not looked at. Whoever has not read changes for long looks at all hosts.
-    """
+    """Hosts of jobs that want few slots may be known to lack them; all are looked at where changes were long unread."""
     if forgets:
         monkeypatch.setattr(changes, "_MOST", 2)
         monkeypatch.setattr(survey_module, "_MOST_STARTED", 1)
@@ -264,7 +255,7 @@ def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(
     for seed in range(40):
         chance = Random(7000 + seed)
         replay(_site(chance), _jobs(chance, 60), (), Options())
-    assert min(seen[word] for word in ("shut", "open", "skipped", "by smaller ones", "limit")) > 20
+    assert min(seen[word] for word in ("lack slots", "have slots", "by smaller ones", "limit")) > 20
 
 
 @pytest.mark.slow
@@ -425,45 +416,3 @@ def test_a_job_may_have_more_hosts_than_it_requires(monkeypatch: pytest.MonkeyPa
         assert [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each] == quick[2]
     history = run.recorder.histories["1"]
     assert [interval[1] for interval in history.intervals if interval[0].value == "RUNNING"] == [1.0]
-
-
-@pytest.mark.slow
-def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reasons are then worked out in the end; whoever rests is one for whom `in_vain` has a reason.
-
-    That need not be asked of each: trying those in vain of whom it is not comes to the same.
-    """
-    rested = left = 0
-    heads = Requests.heads
-
-    def of_each(self: Requests, job: Any) -> Any:
-        idle = self._idle(job) if self.unheard and self._idle is not None else None
-        return self.in_vain(job) if idle is None else idle
-
-    def checked(self: Requests, after: Entry | None) -> Heads:
-        nonlocal rested
-        found = heads(self, after)
-        for key, reason in self._reasons.items():
-            if self.unheard and reason.stands:
-                rested += 1
-                assert self.in_vain(self._kept[key].entries[0][1]) is not None
-        return found
-
-    monkeypatch.setattr(Requests, "many", 2)
-    monkeypatch.setattr(Requests, "heads", checked)
-    for seed in range(30):
-        chance = Random(2000 + seed)
-        config, jobs = _site(chance), _jobs(chance, 60)
-        quick = _end(config, jobs)
-        left += len(quick[1])
-        for of, name, instead in (
-            (Engine, "leave_unheard", lambda self: None),
-            (Schedulers, "_requests", lambda self: None),
-            (Requests, "_why", of_each),
-        ):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(of, name, instead)
-                same = _end(config, jobs) == quick
-                assert same
-    assert rested > 1000
-    assert left > 100

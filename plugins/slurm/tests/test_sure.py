@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import attrs
 import pytest
 
 from makeway.config import Config
@@ -19,8 +18,6 @@ from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits.headroom import Headroom
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.limits.submission import Submission
-from makeway_slurm.multifactor.fair_tree import FairTree
-from makeway_slurm.multifactor.prioritizer import Multifactor
 
 USERS = 4
 NAME = "priority/multifactor"
@@ -170,79 +167,6 @@ def test_nobody_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> 
         replay(site(chance), jobs(chance), (), Options())
     assert told[True] > 1000
     assert told[False]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
-def test_ranks_that_stand_are_those_that_would_be_found(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Whenever ranks are asked for, a tree that knows nothing from before finds the same."""
-    ranks, kept = Multifactor._ranks, Counter[bool]()
-
-    def checked(multifactor: Multifactor) -> Sequence[float] | None:
-        before = multifactor._factors
-        found = ranks(multifactor)
-        tree = multifactor.book.tree
-        assert tree is not None
-        assert found is not None
-        fresh = FairTree(tree, multifactor.settings.tie_order)
-        assert list(found) == list(fresh.factors(multifactor.book.used_at_last()))
-        kept[found is before] += 1
-        return found
-
-    monkeypatch.setattr(Multifactor, "_ranks", checked)
-    chance = random.Random(seed)
-    replay(site(chance), jobs(chance, chance.choice((3000, 60000))), (), Options())
-    assert kept[True] > kept[False]
-
-
-def nested(config: Config, chance: random.Random) -> Config:
-    """Return a site with 18 users in six accounts on two floors; some users have the share of their account."""
-    above = {"a": "root", "b": "root", "c": "root", "d": "a", "e": "a", "f": "b"}
-    tables: list[dict[str, str]] = [
-        {"Account": name, "ParentName": parent, "Share": str(chance.randint(0, 3))}
-        for name, parent in above.items()
-    ]
-    for at in range(18):
-        share = chance.choice(("0", "1", "1", "2", "parent"))
-        tables.append({"Account": "abcdef"[at % 6], "User": f"u{at}", "Share": share})
-    return attrs.evolve(config, cluster=attrs.evolve(config.cluster, attributes={"associations": tables}))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_only_levels_are_ranked_anew_in_which_somebody_has_changed_places(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """All ranks and all neighbours are those of a tree that knows nothing from before."""
-    ranks, after, levels = Multifactor._ranks, FairTree.factors_after, Counter[int]()
-
-    def counted(fair: FairTree, turned: Collection[int], level_of: Callable[[int], float]) -> Sequence[float]:
-        levels[len(turned)] += 1
-        return after(fair, turned, level_of)
-
-    def checked(multifactor: Multifactor) -> Sequence[float] | None:
-        found, tree, guard = ranks(multifactor), multifactor.book.tree, multifactor._guard
-        assert tree is not None
-        assert found is not None
-        assert guard is not None
-        fresh = FairTree(tree, multifactor.settings.tie_order)
-        assert list(found) == list(fresh.factors(multifactor.book.used_at_last()))
-        pairs = {one: (other, tied) for one, other, tied in fresh.neighbours()}
-        assert guard._behind == pairs
-        assert guard._ahead == {other: (one, tied) for one, (other, tied) in pairs.items()}
-        assert guard._bounds.keys() == pairs.keys() >= guard._room.keys()
-        return found
-
-    monkeypatch.setattr(FairTree, "factors_after", counted)
-    monkeypatch.setattr(Multifactor, "_ranks", checked)
-    chance = random.Random(seed)
-    config = nested(site(chance, decay_half_life=float(chance.choice((0, 3000, 86400)))), chance)
-    given = []
-    for job in jobs(chance, chance.choice((3000, 60000))):
-        at = chance.randrange(18)
-        given.append(attrs.evolve(job, user=f"u{at}", account="abcdef"[at % 6]))
-    replay(config, given, (), Options())
-    assert levels.total() > 5
-    assert levels[1]
 
 
 def amounts(

@@ -44,7 +44,6 @@ from makeway.model.limits import Limits, Standing
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.queue_order import QueueOrder
 from makeway.model.speed import (
-    BulkAttempt,
     ForecastingSelector,
     ForesightedSelector,
     ScreeningSelector,
@@ -78,7 +77,6 @@ __all__ = [
     "Attempt",
     "Blocked",
     "Book",
-    "BulkAttempt",
     "Candidates",
     "Check",
     "Choice",

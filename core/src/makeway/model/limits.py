@@ -187,11 +187,6 @@ class Limits:
 
     Asked before any job is tried, and after each start. None: none of those that were ever given stands any more.
     """
-    idle: Callable[[Job], Standing | None] | None = None
-    """For as long as what a job would wait, whatever the reason that `inadmissible` knows.
-
-    Asked first where no reason is heard until the run is over, and no other plugin looks on. None: not promised.
-    """
     admitted_until: Callable[[Job], Seconds] | None = None
     """Up to when `admit` surely lets a job in, if no other starts or comes meanwhile.
 

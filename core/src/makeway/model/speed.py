@@ -13,7 +13,7 @@ from makeway.model.answers import Candidates
 from makeway.model.jobs import Job
 from makeway.model.parts import Selector
 from makeway.model.values import PreemptMode, Seconds
-from makeway.model.views import Attempt, ClusterView
+from makeway.model.views import ClusterView
 
 
 class ScreeningSelector(Selector, Protocol):
@@ -45,16 +45,6 @@ class ForesightedSelector(Selector, Protocol):
         :param jobs: pending jobs, all of which have these candidates.
         :param kind: the same for the same kind of preemptors, for what is worth remembering.
         """
-
-
-class BulkAttempt(Attempt, Protocol):
-    """An attempt from which many jobs are removed at once, for searches that remove much the same ones each time.
-
-    Not all attempts are such: whoever has none removes one job after the other.
-    """
-
-    def remove_each(self, pairs: Sequence[tuple[Job, PreemptMode]]) -> None:
-        """Do for each of these what `Attempt.remove` does."""
 
 
 class ForecastingSelector(Selector, Protocol):

@@ -47,7 +47,6 @@ from makeway.registry.naming import misplaced, names_in, vendor_of
 from makeway.registry.people import People
 from makeway.registry.quicker import (
     by_request_of,
-    idle_of,
     in_vain_of,
     kind_of,
     turned_of,
@@ -249,10 +248,6 @@ class Policies(LimitsAsker):
     def turned(self) -> Callable[[], Iterable[Standing] | None]:
         """Return what says which reasons of `in_vain` no longer stand, or stand again; None: none of them does."""
         return turned_of(self)
-
-    def idle(self) -> Callable[[Job], Standing | None] | None:
-        """Return what says for how long a pending job would wait, whatever the reason; None: nobody does."""
-        return idle_of(self)
 
     def explain(self, job: Job, view: ClusterView) -> list[Check]:
         """Return the plugins' check lists for a job that waits."""

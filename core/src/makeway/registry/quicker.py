@@ -154,39 +154,6 @@ def turned_of(asker: LimitsAsker) -> Callable[[], Iterable[Standing] | None]:
 
 
 _STANDING = {Standing}
-_BEFORE_THE_RUN = frozenset(
-    ("makeway_settings", "makeway_dialect", "makeway_check", "makeway_selector", "makeway_displaces_by")
-)
-"""Hooks of which nothing is asked while jobs wait."""
-
-
-def idle_of(asker: LimitsAsker) -> Callable[[Job], Standing | None] | None:
-    """Return what says for how long a job would wait; None: that is not known, or another plugin looks on.
-
-    It might look at the reasons for which jobs wait. Selectors, and what speaks of the whole run, do not.
-    """
-    has = _promising(asker, "idle")
-    if has is None or not _speaks_alone(asker, has.plugin):
-        return None
-    plugin, found = has.plugin, has.limits.idle
-    mine = (plugin, asker.who("makeway_selector"))
-    for each in asker.hooks:
-        if each not in _BEFORE_THE_RUN and any(call.plugin not in mine for call in asker.calls(each)):
-            return None
-    concerns_others = _of_others(asker, plugin)
-
-    def standing(job: Job) -> Standing | None:
-        if concerns_others(job):
-            return None
-        said: object = asker.asked_beside(plugin, LIMITS, job, found, job)  # type: ignore[arg-type]
-        if said is None or type(said) is Standing:
-            return said
-        text = f"its idle said {shown(said)}; allowed: a Standing, or None"
-        raise asker.fault(LIMITS, job, text)
-
-    return standing
-
-
 _TURNS = ("forget", "came", "left", "waits", "begin", "next", "waits_as_before", "kind")
 """Methods of `makeway.model.Turns`."""
 
@@ -221,7 +188,6 @@ def _of_nobody(job: Job) -> bool:
 
 __all__ = [
     "by_request_of",
-    "idle_of",
     "in_vain_of",
     "kind_of",
     "turned_of",

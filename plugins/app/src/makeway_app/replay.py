@@ -154,13 +154,8 @@ def _simulated(
 ) -> Seconds:
     """Replay jobs in the simulated world."""
     world = _begun(engine, jobs, commands, options, power)
-    watched = bool(options.snapshots or options.states or options.after_step is not None)
-    if not (watched or commands or options.until is not None or options.begin is not None):
-        engine.leave_unheard()
     with collector.paused():  # there are no cycles among records
-        ended_at = drive(engine, world, options, over=_over(engine, world, commands))
-    engine.be_heard()
-    return ended_at
+        return drive(engine, world, options, over=_over(engine, world, commands))
 
 
 def _begun(

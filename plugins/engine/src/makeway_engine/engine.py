@@ -194,15 +194,6 @@ class Engine:
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
 
-    def leave_unheard(self) -> None:
-        """Leave it open from now on why jobs wait: nobody asks, until `be_heard`."""
-        if not (self.recorder.listens or self.recorder.on_decision is not None or self.forgiveness.on):
-            self.schedulers.leave_unheard()
-
-    def be_heard(self) -> None:
-        """Say why jobs wait, if that was left open; between steps."""
-        self.schedulers.be_heard()
-
     def remember_ended(self) -> None:
         """Remember jobs that end from now on, so that people can have them run again; in a trusted world alone."""
         if self.deeds is None:

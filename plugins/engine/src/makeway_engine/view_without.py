@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +23,7 @@ class ViewWithout:
         if ledger.heterogeneous:
             removed = [(part, mode) for job, mode in removed for part in ledger.components(job)]
         self._removed = removed
-        self.made_way = _jobs_of(removed)
+        self.made_way = tuple([job for job, _ in removed])
         self.cluster, self.version, self.now = ledger.cluster, ledger.version, ledger.now
         self.book, self.settings = ledger.book, ledger.settings
 
@@ -75,26 +74,6 @@ class ViewWithout:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._ledger, name)
-
-
-_job_of: Callable[[tuple[Job, PreemptMode]], Job] = operator.itemgetter(0)
-
-
-class _Named:
-    """Whom somebody named last, and the jobs among that: searches name the same ones again and again."""
-
-    pairs: Sequence[tuple[Job, PreemptMode]] = ()
-    jobs: tuple[Job, ...] = ()
-
-
-def _jobs_of(pairs: Sequence[tuple[Job, PreemptMode]]) -> tuple[Job, ...]:
-    """Return the jobs; of the very tuple that was named last those that were returned then."""
-    if pairs is _Named.pairs:
-        return _Named.jobs
-    jobs = tuple(map(_job_of, pairs))
-    if type(pairs) is tuple:
-        _Named.pairs, _Named.jobs = pairs, jobs
-    return jobs
 
 
 __all__ = ["ViewWithout"]

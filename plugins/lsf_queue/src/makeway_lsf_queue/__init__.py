@@ -153,7 +153,7 @@ class LsfLimits(Limits):
         self._site = site_of(view)
         self.by_request = alike(view)
         self.marked_until = opening.marked_until(self._site)
-        self.inadmissible, self.turned, self.idle = vain.promises(view)
+        self.inadmissible, self.turned = vain.promises(view)
 
     def admit(self, job: Job, view: ClusterView) -> Blocked | None:
         """Keep a job out that would break a job slot limit, or whose window is closed."""

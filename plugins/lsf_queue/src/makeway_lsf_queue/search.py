@@ -97,12 +97,8 @@ def _stopped_first(listed: Sequence[Job]) -> int:
 
 def _without(attempt: Attempt, pairs: Sequence[tuple[Job, PreemptMode]]) -> Placement | None:
     """Return the place of a job once others have made way; None: it has none. The attempt is a fresh one."""
-    remove_each = getattr(attempt, "remove_each", None)
-    if remove_each is not None:
-        remove_each(pairs)
-    else:
-        for job, mode in pairs:
-            attempt.remove(job, mode)
+    for job, mode in pairs:
+        attempt.remove(job, mode)
     found = attempt.probe()
     return found if isinstance(found, Placement) else None
 

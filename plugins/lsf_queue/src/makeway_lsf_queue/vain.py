@@ -32,31 +32,23 @@ from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Target
 _MANY = 10_000
 """So many requests are kept compiled."""
 _by_wanted = operator.attrgetter("wanted")
-_NO_SLOTS = "PEND_HOST_JOB_LIMIT"
-"""Stands for the reasons of those whose hosts lack slots, until somebody asks for which of them they wait."""
-
 
 Promises = tuple[
     Callable[[Job], str | Standing | None] | None,
     Callable[[], Iterable[Standing] | None] | None,
-    Callable[[Job], Standing | None] | None,
 ]
 
 
 def promises(view: ClusterView) -> Promises:
-    """Return what says why a job would wait, which of that no longer stands, and for how long it would wait anyhow.
+    """Return what says why a job would wait, and which of that no longer stands.
 
-    See `makeway.model.Limits`: ``inadmissible``, ``turned``, ``idle``. None of them where more than limits and slots
-    counts. What they look at is only kept from the first question on.
+    See `makeway.model.Limits`: ``inadmissible``, ``turned``. Neither where more than limits and slots counts. What they
+    look at is only kept from the first question on.
     """
     site = site_of(view)
     if site.settings.resources or _looks_at_time(site):
-        return None, None, None
-    return (
-        lambda job: _glance(site, view)(job),
-        lambda: _glance(site, view).turned(),
-        lambda job: _glance(site, view).idle(job),
-    )
+        return None, None
+    return lambda job: _glance(site, view)(job), lambda: _glance(site, view).turned()
 
 
 def _glance(site: Site, view: ClusterView) -> _Glance:
@@ -121,12 +113,6 @@ class _Glance:
         """Reasons that no longer stand, or stand again, to be told."""
         self._watched: list[Hosts] = []
         """Hosts on which anybody's answer rests: those of jobs that want few slots come first."""
-        self._given_back = -1
-        """How often anybody did anything else than start, when they were looked at."""
-        self._opened: dict[Watched, None] = {}
-        """Whose `shut` stood until this moment: it may stand again before the moment is over."""
-        self._opened_at = -1.0
-        """The moment."""
 
     def __call__(self, job: Job) -> str | Standing | None:
         view = self._view
@@ -143,35 +129,6 @@ class _Glance:
             self._let_stand(said)
         standing: Standing | None = said.standing
         return said.reason if standing is None else standing
-
-    def idle(self, job: Job) -> Standing | None:
-        """Return what stands for as long as anything keeps a job out for which `in_vain` has a reason.
-
-        It is shared by all whom the same limit keeps out, or the same hosts.
-        """
-        view = self._view
-        if self._seen != view.version:
-            self._look_again()
-        said = self._said_of(job)
-        if said is None or self._presence.any_heterogeneous:
-            return None
-        if said.idle is not None and said.idle.stands:
-            return said.idle
-        if said.request.first() is not None:  # else none of these keeps it out either
-            for gate in said.lasting:
-                if gate.version != gate.bound.cell.version:
-                    self._bring(gate)
-                if gate.state[2]:
-                    said.idle = self._shut(gate, gate.bound.limit.reason)
-                    return said.idle
-        if said.never_lacks:
-            return None
-        hosts = said.hosts
-        self._bring(hosts)
-        if not hosts.keeps_out:
-            return None
-        said.idle = self._shut(hosts, _NO_SLOTS)
-        return said.idle
 
     def turned(self) -> list[Standing] | None:
         """Return which reasons no longer stand, or stand again, since the last call; None: none of them does."""
@@ -191,51 +148,28 @@ class _Glance:
         """
         view = self._view
         self._seen = view.version
-        if self._opened_at != view.now:
-            self._forget_opened()
-        given_back = self._presence.given_back
-        only_starts, self._given_back = given_back == self._given_back, given_back
         sums = sums_now(self.site, view, self._modes)
         if sums.touched:
             for cell in sums.touched.values():
                 unwatched = False
                 for gate in cell.gates:
-                    if only_starts and gate.state[2] and not gate.watchers and gate.shut is not None:
-                        continue  # what is taken whoever makes way never falls by that
                     state = gate.look()
                     if state != gate.state:
                         self._turn(gate, state)
-                    if gate.shut is None and not gate.watchers:
+                    if not gate.watchers:
                         unwatched = True
                 if unwatched:
-                    cell.gates = [gate for gate in cell.gates if gate.is_watched]
+                    cell.gates = [gate for gate in cell.gates if gate.watchers]
             sums.touched.clear()
         survey = survey_of(self.site, view)
         for hosts in self._watched.copy():
-            if only_starts and hosts.gains_by_no_start:
-                continue
             if (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
-            if hosts.shut is None and not hosts.watchers:
+            if not hosts.watchers:
                 self._watched.remove(hosts)
         for targets in self._aimed:
             if targets.watchers and (there := targets.look(survey, view)) != targets.state:
                 self._turn(targets, there)
-
-    def _forget_opened(self) -> None:
-        """Leave it open from now on whether those let nobody in again who have let somebody in."""
-        self._opened_at = self._view.now
-        for watched in self._opened:
-            if watched.shut is not None and not watched.shut.stands:
-                watched.shut = None
-        self._opened.clear()
-
-    def _shut(self, watched: Gate | Hosts, reason: str) -> Standing:
-        """Return what stands for as long as a limit or hosts keep jobs out, which they do now."""
-        if watched.shut is None:
-            watched.shut = Standing(reason)
-            self._let_be_watched(watched)
-        return watched.shut
 
     def _bring(self, watched: Gate | Hosts) -> None:
         """Let a limit or hosts stand as they do by now, whether or not anybody's answer rests on them."""
@@ -270,14 +204,6 @@ class _Glance:
                 assert standing is not None
                 standing.stands = not said.otherwise
                 self._turned[standing] = None
-        shut = watched.shut
-        if shut is not None:
-            keeps_out = watched.keeps_out
-            if shut.stands is not keeps_out:
-                shut.stands = keeps_out
-                self._turned[shut] = None
-                if not keeps_out:
-                    self._opened[watched] = None
 
     def _let_stand(self, said: Said) -> None:
         """Let the reason stand that was just found, if all that it depends on is watched."""
@@ -374,7 +300,6 @@ class _Glance:
             counted.brought()
             queue, request = job.partition.name, request or Request.of(counted, job)
             gates = [self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds]
-            pairs = zip(request.bounds, gates, strict=True)
             shared, own = _closing(counted, job)
             known = self._said[asked] = Said(
                 request,
@@ -383,7 +308,6 @@ class _Glance:
                 self._hosts_of(queue, hosts, job, tuple(shared)),
                 self._targets_of(queue),
                 tuple(gates),
-                tuple(gate for bound, gate in pairs if bound in request.lasting),
                 tuple(self._shutter(counted, job, *share) if share[0].per_host else share for share in own),
             )
         return known

@@ -43,13 +43,6 @@ class Gate:
         """Of what is taken, when it was looked at last."""
         self.state: State = self.look()
         """How it stood then."""
-        self.shut: Standing | None = None
-        """Stands while it lets nobody in whoever makes way; None: nobody has asked for that."""
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody's answer rests on how it stands."""
-        return bool(self.watchers) or self.shut is not None
 
     @property
     def keeps_out(self) -> bool:
@@ -116,8 +109,6 @@ class Hosts:
     watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
     """Those whose answer rests on how they stood, by that."""
     state: State = ()
-    shut: Standing | None = None
-    """Stands while they keep jobs out whoever makes way, and it is known for which reason; None: nobody has asked."""
     _reason: tuple[NodeBits, NodeBits, str] = (-1, -1, "")
     """The hosts that it depends on, and the reason."""
     _seen: int = -1
@@ -125,21 +116,6 @@ class Hosts:
     _answer: tuple[bool, bool, str] = (False, False, "")
     smaller: Hosts | None = None
     """Those of jobs that want the same, but fewer slots; None: there are none."""
-
-    @property
-    def gains_by_no_start(self) -> bool:
-        """Whether they keep jobs out, and go on doing so while all that happens is that others start.
-
-        Jobs that may preempt nobody only lose room by that: what running jobs hold is out of reach, and no limit may
-        come to fall by anybody's making way. Which slots are kept by suspended jobs does not depend on who runs.
-        """
-        shut = self.shut
-        return shut is not None and shut.stands and not self.watchers and not self.site.targets[self.queue]
-
-    @property
-    def keeps_out(self) -> bool:
-        """Whether they lack slots and any is closed, as they stood when they were looked at last."""
-        return bool(self.state and self.state[0] and self.state[1])
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
         """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way.
@@ -178,9 +154,6 @@ class Targets:
     watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
     """Those whose answer rests on that."""
     state: State = ()
-    shut: Standing | None = None
-    keeps_out: bool = False
-    """Never by itself."""
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool]:
         """Return whether there is nobody, but jobs that were preempted too often to be so again."""
@@ -218,8 +191,6 @@ class Said:
     """Whom they may have make way."""
     gates: tuple[Gate, ...]
     """Where each of the limits about them stands that may keep them out."""
-    lasting: tuple[Gate, ...]
-    """Those of them that may do so whoever makes way."""
     own: tuple[Shutter | Share, ...]
     """Limits that may close hosts to them, and not to all who want as much of these hosts."""
     version: int = -1
@@ -242,8 +213,6 @@ class Said:
     rests_on: list[tuple[Watched, State]] = attrs.field(factory=list)
     otherwise: int = 0
     """How many of them stand otherwise now."""
-    idle: Standing | None = None
-    """What was found last to keep them out whoever makes way."""
 
 
 def concerned(watched: Watched, before: State) -> Iterator[tuple[Said, int]]:

@@ -30,8 +30,6 @@ from makeway_select_cons_tres.one_node import first_that_fits, fitting_in, on_no
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
 
-_FEW = 4
-"""Fewer than so many jobs are taken out of a copy of the books."""
 _NOTHING = Shortage()
 _ONE_NODE = Shortage(1)
 
@@ -57,8 +55,6 @@ class ConsAttempt:
         self.short = _NOTHING
         """What was missing in the last try."""
         self._removed = False
-        self._absent: Sequence[tuple[Job, bool]] | None = None
-        """Jobs that are removed from books which others read as well; None: nobody is."""
         self._planning = planning
         self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
         """Whether nodes on which a job runs are out of the question."""
@@ -93,15 +89,6 @@ class ConsAttempt:
                 if part.allocation is not None:
                     self.books.take_out(part, wholly=False)
 
-    def remove_each(self, pairs: Sequence[tuple[Job, PreemptMode]]) -> None:
-        """Continue as if jobs were gone, each as `remove` does it; what was removed before for others is known."""
-        if self._removed or len(pairs) < _FEW or not self.known.absent.applies(self.view):
-            for job, mode in pairs:
-                self.remove(job, mode)
-            return
-        self._absent = self.known.absent.named(pairs)
-        self._removed = True
-
     def remove_all(self, jobs: Sequence[Job]) -> None:
         """Continue as if jobs and their other components were gone, with all that they hold."""
         if self.view.heterogeneous:
@@ -118,20 +105,12 @@ class ConsAttempt:
         self.books, self._removed = books, True
 
     def _begin_to_remove(self) -> None:
-        if self._absent is not None:
-            self.books = self._without_absent().copy()
-            self._absent = None
-        elif not self._removed:
+        if not self._removed:
             self.books = self.books.copy()
             self._removed = True
 
-    def _without_absent(self) -> Books:
-        return self.known.absent.without(self.job, self._absent or ())
-
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
-        if self._absent is not None:
-            self.books = self._without_absent()
         plain = not self._removed and not (self.exempt if self._exempt is None else self._exempt)
         if plain:
             known = self.known.failure(self.kind, self.nodes)

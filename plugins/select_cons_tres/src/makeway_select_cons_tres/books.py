@@ -497,11 +497,6 @@ class Books:
         """Whether any core is in several rows, or held by a job that is in none."""
         return bool(self._overlaid or self._rowless)
 
-    @property
-    def any_odd(self) -> bool:
-        """Whether anybody is in no row or over others, or was, so that what a job holds does not say all."""
-        return bool(self._overlaid or self._rowless or self._stopped or self._overflown)
-
 
 def _held(job: Job) -> Allocation:
     allocation = job.allocation

@@ -94,12 +94,6 @@ class IdleCores:
             wish.seen_on = node = self.first(wish, nodes)
         return node >= 0
 
-    def counts(self) -> tuple[list[int], list[int]]:
-        """Return idle cores and memory of each node, to be changed by whoever asks. `sync` before."""
-        if self._seen != len(self._books.history) or self._era != self._books.era:
-            self._follow()
-        return self._free.copy(), self._left.copy()
-
     def _with_memory(self, wish: Wish, some: NodeBits) -> tuple[int, int]:
         """Return the first of `some`, all of which have the cores, that has the memory; -1: none has.
 

@@ -21,7 +21,6 @@ from makeway.model import (
     Seconds,
 )
 from makeway.preemption import PreemptionTable
-from makeway_select_cons_tres.absent import Absent
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.idle import IdleCores
@@ -59,8 +58,6 @@ class Known:
         self.books = Books(self.layout)
         self.fitting = Fitting(self.books)
         self.idle = IdleCores(self.books, self.fitting)
-        plain = not (self.mode.gang or self.layout.extra_row or self.layout.marks_stay)
-        self.absent = Absent(self.books, plain=plain and not self.layout.several_rows)
         self.empty = Books(self.layout)
         """Books of the cluster without any job."""
         self._implicit_max_nodes = view.rule("implicit_max_nodes")

@@ -18,7 +18,6 @@ from makeway.model import (
     Seconds,
 )
 from makeway_select_cons_tres import adoption
-from makeway_select_cons_tres.ahead import Ahead
 from makeway_select_cons_tres.assign import memory_of
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.beside import Beside
@@ -40,7 +39,6 @@ class ConsSelector(Known):
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
-        self._ahead = Ahead(self, view)
         self._beside = Beside(self.books, self.mode)
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
@@ -53,13 +51,9 @@ class ConsSelector(Known):
         """Charge a job that started."""
         self.kind_of.pop(job.id, None)
         self.books.add(job)
-        if self._ahead.lasting is not None:
-            self._ahead.placed(job)
 
     def released(self, job: Job) -> None:
         """Take back what a job held."""
-        if self._ahead.lasting is not None:
-            self._ahead.released(job)
         self.books.remove(job)
         for staying in self._staying.values():
             if job.id in staying.there:
@@ -67,13 +61,11 @@ class ConsSelector(Known):
 
     def suspended(self, job: Job) -> None:
         """Take note of a suspension: only a person's frees anything."""
-        self._ahead.lasting = None
         self.books.suspend(job)
         self._staying.clear()
 
     def resumed(self, job: Job) -> None:
         """Take note that a job continues."""
-        self._ahead.lasting = None
         self.books.resume(job)
         self._staying.clear()
 
@@ -105,7 +97,6 @@ class ConsSelector(Known):
     def restore(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""
         del view
-        self._ahead.lasting = None
         adoption.fill(self.books, active, memory)
 
     # ------------------------------------------------------------------------------ asking
@@ -231,9 +222,6 @@ class ConsSelector(Known):
         removable: Sequence[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         """Say when `job` could start (4.3.11)."""
-        told = None if removable else self._ahead.forecast(job, nodes, view)
-        if told is not None:
-            return told.forecast
         planning = view.rule("forecast_beside_running")
         return forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
 

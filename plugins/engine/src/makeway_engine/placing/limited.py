@@ -51,7 +51,7 @@ class LimitedAttempt:
         self._nodes = nodes
         self._before = before
         self._limits = limits
-        self._removed: tuple[tuple[Job, PreemptMode], ...] = ()
+        self._removed: list[tuple[Job, PreemptMode]] = []
         self._seen: ClusterView | None = None
         """The cluster without those; None: not looked at yet."""
         self._closed: NodeBits = 0
@@ -60,18 +60,14 @@ class LimitedAttempt:
 
     def _begin(self) -> Attempt:
         inner = self._selector.attempt(self.job, self._nodes & ~self._closed, self._ledger)
-        remove_each = getattr(inner, "remove_each", None)
-        if remove_each is not None:
-            remove_each(self._removed)
-        else:
-            for job, mode in self._removed:
-                inner.remove(job, mode)
+        for job, mode in self._removed:
+            inner.remove(job, mode)
         return inner
 
     def _view(self) -> ClusterView:
         """Return the cluster as it would be without those removed."""
         if self._seen is None:
-            without = ViewWithout(self._ledger, self._removed) if self._removed else self._ledger
+            without = ViewWithout(self._ledger, self._removed.copy()) if self._removed else self._ledger
             self._seen = cast(ClusterView, without)  # the rest is delegated
         return self._seen
 
@@ -93,19 +89,10 @@ class LimitedAttempt:
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if `job` were gone."""
-        self._removed += ((job, mode),)
+        self._removed.append((job, mode))
         self._seen = None
         if self._inner is not None:
             self._inner.remove(job, mode)
-
-    def remove_each(self, pairs: Sequence[tuple[Job, PreemptMode]]) -> None:
-        """Continue as if jobs were gone, each as `remove` does it."""
-        if self._inner is not None:
-            for job, mode in pairs:
-                self.remove(job, mode)
-        else:
-            self._removed += tuple(pairs)  # the very tuple where nobody was removed: views know it again
-            self._seen = None
 
     def fresh(self) -> LimitedAttempt:
         """Return an attempt for the same job with nothing removed."""

@@ -123,18 +123,7 @@ class Schedulers:
         if not placer.preemption:
             return Requests(attempts.queue, alike, placer.beyond, _unknown)
         policies = attempts.policies
-        in_vain, turned, idle = policies.in_vain(), policies.turned(), policies.idle()
-        return Requests(attempts.queue, alike, placer.beyond, in_vain, turned, idle)
-
-    def leave_unheard(self) -> None:
-        """Leave it open from now on why jobs wait, where that spares work: nobody asks until `be_heard`."""
-        if self._by_request is not None:
-            self._by_request.leave_unheard()
-
-    def be_heard(self) -> None:
-        """Say why jobs wait, and go on saying it."""
-        if self._by_request is not None:
-            self._by_request.be_heard(self.attempts.ledger)
+        return Requests(attempts.queue, alike, placer.beyond, policies.in_vain(), policies.turned())
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.

@@ -15,7 +15,7 @@ from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
 from makeway_engine.schedulers.one_by_one import OneByOne
-from makeway_engine.schedulers.requests import Requests
+from makeway_engine.schedulers.requests import Heads, Requests
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
 _MOST_ROUNDS = 1000
@@ -167,7 +167,7 @@ class Greedy:
         """Try the same as `_go_through` would, save those of a request that was just tried in vain."""
         ledger, arrivals = self._ledger, self._queue.arrivals
         after: Entry | None = None
-        heads, version = requests.heads(None), ledger.version
+        heads, version = Heads(requests.lists(), None), ledger.version
         while (head := heads.next()) is not None:
             entry, listed = head
             if arrivals and entry in arrivals:  # it became eligible in this very pass
@@ -183,12 +183,8 @@ class Greedy:
             if job.asked_at is not None and not alone:
                 requests.waits(job)
             if ledger.version != version:
-                heads, version = requests.heads(after), ledger.version
-            elif alone or outcome not in _WAITS:
-                heads.go_on(listed, entry)
-            elif requests.unheard:
-                requests.let_others_wait(entry, listed, ledger)
-            elif job.reason != reason:
+                heads, version = Heads(requests.lists(), after), ledger.version
+            elif alone or outcome not in _WAITS or job.reason != reason:
                 heads.go_on(listed, entry)
 
     def _go_through_barred(self, barred: Barred) -> None:

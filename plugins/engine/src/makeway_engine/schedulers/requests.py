@@ -9,7 +9,6 @@ of the same request would wait for the same reason as the last. `Greedy` says wh
 from __future__ import annotations
 
 import bisect
-import functools
 import heapq
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -51,7 +50,6 @@ class Requests(Shapes):
         on_hold: Mapping[str, str],
         in_vain: Callable[[Job], str | Standing | None],
         turned: Callable[[], Iterable[Standing] | None] = lambda: None,
-        idle: Callable[[Job], Standing | None] | None = None,
     ) -> None:
         """Be there for one run.
 
@@ -59,7 +57,6 @@ class Requests(Shapes):
         :param on_hold: jobs that wait for good, for reasons of their own.
         :param in_vain: says why a job would wait if it were tried, or None where that is not known beforehand.
         :param turned: says which of its reasons no longer stand, or stand again; None: none of them does.
-        :param idle: says for how long a job would wait, whatever the reason; None: nobody does.
         """
         super().__init__(queue, self._request)
         self._by_themselves = self._stands_alone
@@ -67,9 +64,6 @@ class Requests(Shapes):
         self._on_hold = on_hold
         self._in_vain = in_vain
         self._turned = turned
-        self._idle = idle
-        self._unheard = False
-        """Whether reasons are worked out in the end only, where `idle` says for how long a job waits."""
         self._awake: dict[Hashable, Shape] = {}
         """Those of whom somebody is to be asked, by request; beside those of `_fallen`."""
         self._reasons: dict[Hashable, Standing] = {}
@@ -78,12 +72,6 @@ class Requests(Shapes):
         """The same, the other way round."""
         self._fallen: dict[Standing, None] = {}
         """Reasons that no longer stand, of those requests of whom somebody is to be asked again."""
-        self._firsts: dict[Standing, list[_First]] = {}
-        """The first entries of the requests that share a reason, in a heap; some may be no longer."""
-        self._pushed = 0
-        """How many were put into any of them."""
-        self._tried: set[Hashable] = set()
-        """Requests of whom somebody was tried in vain, since `in_vain` had no reason to let them wait."""
         self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
         """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
         self._numbers: dict[Hashable, int] = {}
@@ -109,8 +97,6 @@ class Requests(Shapes):
         self._reasons.clear()
         self._by_reason.clear()
         self._fallen.clear()
-        self._firsts.clear()
-        self._tried.clear()
 
     def _keep(self, entry: Entry) -> None:
         super()._keep(entry)
@@ -120,8 +106,6 @@ class Requests(Shapes):
         reason = self._reasons.get(key)
         if reason is None:
             self._awake[key] = self._kept[key]
-        elif self._kept[key].entries[0] is entry:
-            self._note_first(reason, key)
 
     def _drop(self, job: Job) -> None:
         known = self._entry_of.get(job.index)
@@ -137,45 +121,20 @@ class Requests(Shapes):
 
     def let_wait(self, job: Job, ledger: Ledger) -> bool:
         """Let a job that does not stand alone wait, if it is known why it would if it were tried; say whether it is."""
-        said = self._why(job)
+        said = self.in_vain(job)
         if said is None:
             return False
         if type(said) is str:
             ledger.wait_for(job, said)
             return True
         assert isinstance(said, Standing)
-        if self._unheard:
-            if not self.stale:
-                self._rest(job, said)
-        elif self.stale:  # nobody is kept
+        if self.stale:  # nobody is kept
             ledger.wait_for(job, said.reason)
         elif job.reason == said.reason:
             self._rest(job, said)
         elif self._queue.arrivals or not self._let_all_wait(job, said, ledger):
             ledger.wait_for(job, said.reason)
         return True
-
-    def _why(self, job: Job) -> str | Standing | None:
-        """Return why a job would wait if it were tried; None: that is not known, or not asked.
-
-        Where `idle` has nothing to say, `in_vain` seldom has, and trying a job in vain comes to the same as waiting
-        untried. So it is asked only about requests of whom somebody was tried in vain, until it knows of no reason;
-        and about jobs that are not kept here.
-        """
-        if not self._unheard or self._idle is None:
-            return self.in_vain(job)
-        idle = self._idle(job)
-        if idle is not None:
-            return idle
-        known = self._entry_of.get(job.index)
-        if known is None or self.stale:
-            return self.in_vain(job)
-        if known[0] not in self._tried:
-            return None
-        said = self.in_vain(job)
-        if said is None:
-            self._tried.discard(known[0])
-        return said
 
     def _let_all_wait(self, job: Job, said: Standing, ledger: Ledger) -> bool:
         """Let those who ask for the same as a job, and do not stand before it, wait for the same reason as it does.
@@ -214,42 +173,6 @@ class Requests(Shapes):
         self._rest(job, said)
         return True
 
-    # ------------------------------------------------------------------------ where nobody hears
-    def leave_unheard(self) -> None:
-        """Leave it open from now on why jobs wait, as long as they are known to wait."""
-        self._unheard = self._idle is not None
-        self.stale = True
-
-    @property
-    def unheard(self) -> bool:
-        """Whether it is left open why jobs wait."""
-        return self._unheard
-
-    def let_others_wait(self, entry: Entry, listed: Sequence[Entry], ledger: Ledger) -> None:
-        """Let those behind an entry that was tried in vain wait for the same reason: they ask for the same."""
-        known = self._entry_of.get(entry[1].index)
-        if known is not None:
-            self._tried.add(known[0])
-        reason = entry[1].reason
-        behind = listed[bisect.bisect_right(listed, entry) :]
-        others = [each[1] for each in behind if each[1].reason != reason]
-        if others:
-            ledger.let_all_wait(others, reason, self)
-
-    def be_heard(self, ledger: Ledger) -> None:
-        """Say why jobs wait. Nothing has changed since all were asked, or would have been: nobody is tried again."""
-        if not self._unheard:
-            return
-        self._unheard, self.stale = False, True
-        entries, arrivals = self._queue.entries, self._queue.arrivals
-        for entry in entries:
-            job = entry[1]
-            if entry in arrivals or not self.is_alike(job):
-                continue
-            said = self.in_vain(job)
-            if said is not None:
-                ledger.wait_for(job, said if isinstance(said, str) else said.reason)
-
     def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
         del alike
         return _Alike(partition, size)
@@ -265,32 +188,6 @@ class Requests(Shapes):
             self._awake.pop(key, None)
             self._reasons[key] = reason
             self._by_reason.setdefault(reason, {})[key] = None
-            self._note_first(reason, key)
-
-    def _note_first(self, reason: Standing, key: Hashable) -> None:
-        """Put the first entry of a request among those of its reason, if anybody looked at these."""
-        heap = self._firsts.get(reason)
-        if heap is not None:
-            self._pushed += 1
-            heapq.heappush(heap, (self._kept[key].entries[0], self._pushed, key))
-
-    def _first_of(self, reason: Standing) -> tuple[Entry, list[Entry]]:
-        """Return the first entry of all requests that share a reason, and those of its request."""
-        sharing, kept, heap = self._by_reason[reason], self._kept, self._firsts.get(reason)
-        if heap is None or len(heap) > 2 * len(sharing) + _SPARE:
-            heap = self._firsts[reason] = [
-                (kept[key].entries[0], at - len(sharing), key) for at, key in enumerate(sharing)
-            ]
-            heapq.heapify(heap)
-        while True:
-            entry, number, key = heap[0]
-            if key not in sharing:
-                heapq.heappop(heap)
-                continue
-            entries = kept[key].entries
-            if entries[0] is entry:
-                return entry, entries
-            heapq.heapreplace(heap, (entries[0], number, key))
 
     def _doubt(self, key: Hashable) -> None:
         """Forget the reason that was last given for a request."""
@@ -301,7 +198,6 @@ class Requests(Shapes):
             if not sharing:
                 del self._by_reason[before]
                 self._fallen.pop(before, None)
-                self._firsts.pop(before, None)
 
     def is_alike(self, job: Job) -> bool:
         """Whether a job does not stand alone, and is tried in one partition; whether or not it is kept here."""
@@ -317,7 +213,7 @@ class Requests(Shapes):
         return bool(ran or job.asked_at is not None or job.id in self._on_hold or not self._by_request(job))
 
     def _request(self, job: Job) -> Hashable:
-        """Return all that a job asks for, and why it waits unless that is left open."""
+        """Return all that a job asks for, and why it waits."""
         known = self._asked.get(job.index)
         if known is None or known[0] is not job.spec:
             asked = (
@@ -334,46 +230,15 @@ class Requests(Shapes):
             job.marks,
             known[1],
         )
-        reason = "" if self._unheard else job.reason
-        return reason, self._numbers.setdefault(asked, len(self._numbers))
+        return job.reason, self._numbers.setdefault(asked, len(self._numbers))
 
     def lists(self) -> list[list[Entry]]:
         """Return those who stand alone, and all entries of each request of which somebody is to be asked."""
-        found = self._lists_awake()
-        for reason in self._fallen:
-            found += self._lists_of(reason)
-        return found
-
-    def _lists_awake(self) -> list[list[Entry]]:
-        """Return those lists beside those whose reason no longer stands."""
         if self._reasons:
             self._look_at_reasons()
-        return [self.apart, *[shape.entries for shape in self._awake.values()]]
-
-    def _lists_of(self, reason: Standing) -> list[list[Entry]]:
-        """Return the entries of each request that shares a reason."""
         kept = self._kept
-        return [kept[key].entries for key in self._by_reason.get(reason, ())]
-
-    def heads(self, after: Entry | None) -> Heads:
-        """Return who is tried next, of those behind an entry in the queue; None: of all.
-
-        Of requests that share a reason which no longer stands, the first one often takes all that has come free. So
-        the others are not looked at before it was asked, where nobody hears why jobs wait.
-        """
-        if not self._unheard:
-            return Heads(self.lists(), after)
-        lists = self._lists_awake()
-        if not self._fallen and len(lists) == 1 and not self.apart:
-            return _NOBODY
-        groups: list[_Group] = []
-        for reason in self._fallen:
-            entry, listed = self._first_of(reason)
-            if after is None or entry > after:
-                groups.append((entry, listed, functools.partial(self._lists_of, reason)))
-            else:
-                lists += self._lists_of(reason)
-        return Heads(lists, after, groups)
+        fallen = [kept[key].entries for reason in self._fallen for key in self._by_reason.get(reason, ())]
+        return [self.apart, *[shape.entries for shape in self._awake.values()], *fallen]
 
     def _look_at_reasons(self) -> None:
         """Let those be asked again for whom no reason stands any more, and those rest for whom one does again."""
@@ -382,7 +247,6 @@ class Requests(Shapes):
             self._reasons.clear()
             self._by_reason.clear()
             self._fallen.clear()
-            self._firsts.clear()
             self._awake.update(self._kept)
             return
         for reason in turned:
@@ -412,60 +276,25 @@ def hashable(value: Any) -> Hashable:
 class Heads:
     """Who is tried next: the first of each list, or whoever stands behind the last one that was tried of it."""
 
-    def __init__(
-        self, lists: Sequence[list[Entry]], after: Entry | None, groups: Sequence[_Group] = ()
-    ) -> None:
-        """Begin behind an entry in the queue; None: at its head.
-
-        :param groups: lists of which one holds the first entry, which stands behind that one in the queue. The others
-            are looked at once somebody asks who comes after it.
-        """
+    def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
+        """Begin behind an entry in the queue; None: at its head."""
         if after is None:
             heads = [(listed[0], listed) for listed in lists if listed]
         else:
             places = [(bisect.bisect_right(listed, after), listed) for listed in lists]
             heads = [(listed[at], listed) for at, listed in places if at < len(listed)]
-        self._after = after
-        self._groups = {id(listed): others for _, listed, others in groups}
-        """By the list with the first entry: all of them."""
-        heads += [(entry, listed) for entry, listed, _ in groups]
         heapq.heapify(heads)
         self._heads = heads
-        self._last: list[Entry] | None = None
-        """The list whose entry was returned last, if it is that of a group."""
 
     def next(self) -> tuple[Entry, list[Entry]] | None:
         """Return the first entry with its list; None: there is none."""
-        if self._last is not None:
-            self._look_at_others(self._last)
-        if not self._heads:
-            return None
-        entry, listed = heapq.heappop(self._heads)
-        if id(listed) in self._groups:
-            self._last = listed
-        return entry, listed
-
-    def _look_at_others(self, first: list[Entry]) -> None:
-        self._last = None
-        for listed in self._groups.pop(id(first))():
-            if listed is not first:
-                self.go_on(listed, self._after)
+        return heapq.heappop(self._heads) if self._heads else None
 
     def go_on(self, listed: list[Entry], after: Entry | None) -> None:
         """Have whoever stands behind an entry in its list tried."""
         at = 0 if after is None else bisect.bisect_right(listed, after)
         if at < len(listed):
             heapq.heappush(self._heads, (listed[at], listed))
-
-
-_NOBODY = Heads((), None)
-"""Nobody is to be tried; shared, since nobody is ever put into it."""
-_Group = tuple[Entry, list[Entry], Callable[[], list[list[Entry]]]]
-"""The first entry of several lists, the list that it stands in, and what returns all of them."""
-_First = tuple[Entry, int, Hashable]
-"""The first entry of a request, a number that no other has, and the request."""
-_SPARE = 16
-"""So many more entries are kept in a heap than are needed before it is built anew."""
 
 
 __all__ = ["ASKED", "Heads", "Requests", "hashable"]

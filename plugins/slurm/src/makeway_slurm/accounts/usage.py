@@ -107,15 +107,9 @@ class UsageBook(Sums):
         """When the next recalculation of usage is due."""
         self.reader: object = None
         """What ranks by usage; None: nothing does."""
-        self._starters: set[tuple[Entry, ...]] = set()
-        """To whom those are charged who have started since anybody asked for it.
-
-        Who ends adds less than if he had run on, so he is looked at for his start alone.
-        """
         self._before: list[Callable[[], None]] = []
         self._after: list[Callable[[int], None]] = []
         self._at_last: list[Callable[[], None]] = []
-        self._rescaled: list[Callable[[], None]] = []
         self._nodes: dict[tuple[str, str | None, int], Association | None] = {}
         """By user, account and partition of a job."""
         self._charged: dict[tuple[Hashable, ...], tuple[Entry, ...]] = {}
@@ -205,23 +199,6 @@ class UsageBook(Sums):
             found.append((charge.job, amount, charge.entries))
         return found
 
-    def newcomers(self) -> set[int]:
-        """Return the associations of whom somebody has started since this was last asked, by index."""
-        starters = self._starters
-        if not starters:
-            return set()
-        found = {entry.index for entries in starters for entry in entries if entry.index >= 0}
-        starters.clear()
-        return found
-
-    @property
-    def worth(self) -> float:
-        """How much more a second of usage is worth a period later; infinite: that is not known."""
-        period = self._settings.calc_period
-        if not float(period).is_integer() or self.per_second <= 0.0:
-            return math.inf
-        return float(self.per_second ** -int(period))
-
     def count(self, reader: object) -> None:
         """Count usage from now on, and recalculate it by the clock, for `reader`."""
         self._runs = True
@@ -250,10 +227,6 @@ class UsageBook(Sums):
     def watch_last(self, after: Callable[[], None]) -> None:
         """Call `after` when recalculations have been made: once for all that were due."""
         self._at_last.append(after)
-
-    def watch_scale(self, after: Callable[[], None]) -> None:
-        """Call `after` when common sums begin anew."""
-        self._rescaled.append(after)
 
     def freeze_before(self) -> None:
         """Keep from now on what was used at the last recalculation when somebody ends, for `used_at_last`."""
@@ -430,8 +403,6 @@ class UsageBook(Sums):
         self.decayed_sum = 0.0
         for entry in self._entries():
             entry.rescale(1.0)
-        for told in self._rescaled:
-            told()
 
     def _entries(self) -> Iterable[Entry]:
         yield from self.associations.values()
@@ -467,8 +438,6 @@ class UsageBook(Sums):
         for entry in entries:
             if entry.mark != (decayed_sum if entry.decays else plain_sum):
                 entry.settle()
-        if self._freezes:
-            self._starters.add(entries)
         if self._steps:
             self._owe(charge, self.rest(charge))
         if self._starts_short and job.limit_at_start is not None and limit is not None:
@@ -501,8 +470,6 @@ class UsageBook(Sums):
         if seconds < 0 or not self._runs:
             seconds = 0
         freezes = self._freezes
-        if young and freezes:
-            self._starters.add(charge.entries)
         if self._steps:
             rest, vector = self.rest(charge), charge.shape.vector
             for entry in charge.entries:

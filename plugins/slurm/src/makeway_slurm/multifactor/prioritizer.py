@@ -18,7 +18,6 @@ from makeway_slurm.multifactor.accrual import Accrual
 from makeway_slurm.multifactor.classic import HUGE, Classic
 from makeway_slurm.multifactor.factors import Weigher, total
 from makeway_slurm.multifactor.fair_tree import FairTree, Share
-from makeway_slurm.multifactor.guard import RankGuard
 from makeway_slurm.multifactor.known import Known
 
 _TINY = 1e-6
@@ -43,7 +42,6 @@ class Multifactor:
         self._classic: Classic | None = None
         self._table: JobTable | None = None
         """Asked for the classic fair share alone."""
-        self._guard: RankGuard | None = None
         if tree is not None and (settings.has("NO_FAIR_TREE") or settings.has("DEPTH_OBLIVIOUS")):
             oblivious = settings.has("DEPTH_OBLIVIOUS")
             self._table = view.book(JobTable)
@@ -59,15 +57,13 @@ class Multifactor:
             self._accounts()
         elif tree is not None:
             self._fair = FairTree(tree, settings.tie_order)
-            self._guard = RankGuard(book, self._fair)
             book.watch_last(self._ranks_are_old)
-            book.watch_scale(self._forget_sums)
             book.freeze_before()
         self._usage: list[float] | None = None
         """What each association had used at the last recalculation, once that matters."""
         self._factors: Sequence[float] | None = None
         self._ranked_at = -1
-        """The recalculation for which they were last known to be right."""
+        """The recalculation that they are of."""
         self._known: dict[str, Known] = {}
         self._renewed_at: Seconds = book.next_at - settings.calc_period
         self._running = settings.has("CALCULATE_RUNNING")
@@ -94,18 +90,12 @@ class Multifactor:
 
     def _ranks(self) -> Sequence[float] | None:
         """Return the factors of all associations by the ranks of the last recalculation; None: no tree ranks."""
-        fair, guard, ticks = self._fair, self._guard, self.book.ticks
-        if fair is None or guard is None:
+        if self._fair is None:
             return None
-        if self._factors is None or (self._ranked_at != ticks and not guard.holds()):
-            self._factors = guard.found_anew(self._freeze)
-        self._ranked_at = ticks
+        if self._factors is None or self._ranked_at != self.book.ticks:
+            self._factors = self._fair.factors(self._freeze())
+            self._ranked_at = self.book.ticks
         return self._factors
-
-    def _forget_sums(self) -> None:
-        """Begin anew with common sums."""
-        if self._guard is not None:
-            self._guard.forget()
 
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
@@ -330,8 +320,6 @@ class Multifactor:
             self._classic.restore(memory["classic"])
         self._usage = memory["frozen"]
         self._factors = None
-        if self._guard is not None:
-            self._guard.forget()
 
 
 def _qos_of(job: Job) -> str:
