@@ -24,7 +24,7 @@ def main() -> None:
     found: list[Cost] = [measure(criu.find(), given.dir, given.megabytes) for _ in range(given.rounds)]
 
     def median(name: str) -> float:
-        return statistics.median(getattr(each, name) for each in found)
+        return float(statistics.median(getattr(each, name) for each in found))
 
     save, restore, write = median("save"), median("restore"), median("write")
     print(f"{given.megabytes} MB, {given.rounds} rounds, {median('image') / (1 << 20):,.0f} MiB of images")
