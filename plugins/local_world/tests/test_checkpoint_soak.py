@@ -29,6 +29,7 @@ RIGHT = 7
 PROGRAM = """
 import hashlib, mmap, os, queue, sys, threading, time
 me = sys.argv[1]
+os.ftruncate(1, 0)  # what it printed before it began anew does not count
 with open(f"begun.{me}", "a") as file:
     file.write("once\\n")
 def after(state, number):
@@ -99,7 +100,7 @@ class Soak:
         site.config.write_text(text + "[world.settings.partition.normal]\ncheckpoint_every = 3\n")
         site.up()
         words = ("-n", "1", "--", PYTHON, "-I", "sum.py")
-        self.jobs = [site.submit("-o", f"out.{at}", "-e", "err", *words, str(at)) for at in range(JOBS)]
+        self.jobs = [site.submit("-o", f"out.{at}", "-e", f"err.{at}", *words, str(at)) for at in range(JOBS)]
 
     def counts(self) -> list[int]:
         return [lines_of(self.site.directory / f"out.{at}") for at in range(JOBS)]
