@@ -38,12 +38,17 @@ class FairTree:
     def __init__(self, tree: Tree, tie_order: str) -> None:
         self._tree = tree
         key = place_in_list(tie_order)
-        self._children: dict[int, list[int]] = {
-            node.index: [child.index for child in sorted(node.fs_children, key=key)]
+        users = [bool(node.user) for node in tree.nodes]
+        self._children = {
+            node.index: [
+                (not users[child.index], at, child.index)
+                for at, child in enumerate(sorted(node.fs_children, key=key))
+            ]
             for node in tree.nodes
             if node.fs_children
         }
-        self._users = [bool(node.user) for node in tree.nodes]
+        """Of each level: users before accounts, then in the order of ties, then who it is."""
+        self._users = users
         self._places = [
             (
                 node.fs_parent.index if node.fs_parent is not None else tree.root.index,
@@ -120,12 +125,10 @@ class FairTree:
             children = self._children.get(index)
             if children:
                 # 1. the larger share over usage first, 2. users before accounts, 3. the order of ties
-                keyed = sorted(
-                    [(-level[one], not users[one], at, one) for at, one in enumerate(children)], reverse=True
-                )
-                order = [(one[3], one[0] == before[0]) for one, before in itertools.pairwise(keyed)]
+                keyed = sorted([(-level[child[2]], child) for child in children], reverse=True)
+                order = [(one[1][2], one[0] == before[0]) for one, before in itertools.pairwise(keyed)]
                 stack += order
-                stack.append((keyed[-1][3], tied))
+                stack.append((keyed[-1][1][2], tied))
         return found
 
 
