@@ -71,7 +71,7 @@ def run_pytest(folder: Path, text: str, *options: str) -> str:
     (folder / "test_it.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     # Other plugins that developers have installed are not what this is about.
-    off = ("-p", "no:hypothesispytest", "-p", "no:xdist")
+    off = ("-p", "no:hypothesispytest", "-p", "no:xdist", "-p", "no:anyio")
     done = subprocess.run(
         [*command, *off, str(folder)], capture_output=True, text=True, cwd=folder, check=False
     )

@@ -293,10 +293,9 @@ def test_an_old_example_is_told_of_what_went(tmp_path: Path) -> None:
         pytest.param("PriorityWeightAge=1000", [], id="a factor of another plugin"),
         pytest.param("PriorityType=priority/multifactor\nPriorityMaxAge=14-0", [], id="the age of no weight"),
         pytest.param("SuspendTime=300\nResumeTimeout=600", [], id="power saving without a program"),
+        pytest.param("SuspendTime=300\nSuspendProgram=/x\nResumeProgram=/y", [], id="power saving"),
         pytest.param(
-            "SuspendTime=300\nSuspendProgram=/x\nResumeProgram=/y",
-            ["ResumeProgram", "SuspendProgram", "SuspendTime"],
-            id="power saving",
+            "SuspendTime=300\nSuspendProgram=/x\nResumeProgram=/y\nSuspendRate=5", ["SuspendRate"], id="its pace"
         ),
         pytest.param("SuspendTime=-1\nSuspendProgram=/x", [], id="power saving that is off"),
         pytest.param(f"{PARTITION} AllowGroups=ALL RootOnly=NO", [], id="defaults of a partition"),
