@@ -293,10 +293,6 @@ def test_an_old_example_is_told_of_what_went(tmp_path: Path) -> None:
         pytest.param("PriorityWeightAge=1000", [], id="a factor of another plugin"),
         pytest.param("PriorityType=priority/multifactor\nPriorityMaxAge=14-0", [], id="the age of no weight"),
         pytest.param("SuspendTime=300\nResumeTimeout=600", [], id="power saving without a program"),
-        pytest.param("SuspendTime=300\nSuspendProgram=/x\nResumeProgram=/y", [], id="power saving"),
-        pytest.param(
-            "SuspendTime=300\nSuspendProgram=/x\nResumeProgram=/y\nSuspendRate=5", ["SuspendRate"], id="its pace"
-        ),
         pytest.param("SuspendTime=-1\nSuspendProgram=/x", [], id="power saving that is off"),
         pytest.param(f"{PARTITION} AllowGroups=ALL RootOnly=NO", [], id="defaults of a partition"),
         pytest.param(f"{PARTITION} RootOnly=YES", ["PartitionName RootOnly"], id="a partition for some"),
@@ -309,6 +305,15 @@ def test_only_what_may_matter_is_worth_a_word(tmp_path: Path, text: str, named: 
     found = read(tmp_path, text)
     assert [each.name for each in found.unmodelled] == named
     assert found.warnings == ()
+
+
+def test_power_saving_is_modelled_but_for_its_pace(tmp_path: Path) -> None:
+    """How long a node takes to boot is not in the file: the longest that Slurm waits for it is taken, and said."""
+    text = "SuspendTime=300\nSuspendProgram=/x\nResumeProgram=/y\nSuspendRate=5\nResumeTimeout=90"
+    found = read(tmp_path, text)
+    assert [each.name for each in found.unmodelled] == ["SuspendRate"]
+    (warning,) = found.warnings
+    assert "ResumeTimeout=90" in warning
 
 
 @pytest.mark.parametrize(
