@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,8 +73,14 @@ def run_pytest(folder: Path, text: str, *options: str) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     # Other plugins that developers have installed are not what this is about.
     off = ("-p", "no:hypothesispytest", "-p", "no:xdist", "-p", "no:anyio")
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEWAY_PROFILE"}
     done = subprocess.run(
-        [*command, *off, str(folder)], capture_output=True, text=True, cwd=folder, check=False
+        [*command, *off, str(folder)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+        env=environment,
     )
     return done.stdout + done.stderr
 
