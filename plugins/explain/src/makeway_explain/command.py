@@ -48,8 +48,6 @@ def explain(
         format=asked.format,
         limit=asked.limit,
         until=asked.until,
-        queues={},
-        check_invariants=False,
         all_rejected=True,
     )
     remarks = len(loaded.warnings) + len(loaded.matters) + len(loaded.refused) + len(loaded.unmodelled)

@@ -305,9 +305,6 @@ def _run(
         format=asked.format,
         limit=asked.limit,
         until=asked.until,
-        queues={},
-        check_invariants=False,
-        all_rejected=False,
     )
     with watched(request, config, gauge) as workload:
         config, _ = warmed_up(config, asked.warm_up, workload.start_wall)

@@ -376,9 +376,6 @@ def _calibrated(asked: Asked, loaded: Loaded, log: Log) -> tuple[dict[str, Any] 
         format=asked.format,
         limit=asked.limit,
         until=asked.until,
-        queues={},
-        check_invariants=False,
-        all_rejected=False,
         plugins=load_files(asked.plugin_files),
         warm_up=asked.warm_up,
     )

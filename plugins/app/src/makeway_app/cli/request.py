@@ -27,10 +27,10 @@ class Request:
     format: str | None
     limit: int | None
     until: Seconds | None
-    queues: Mapping[str, tuple[Seconds, ...]]
+    queues: Mapping[str, tuple[Seconds, ...]] = attrs.field(factory=dict)
     """Status command (empty: the site's own) -> the instants at which it is shown."""
-    check_invariants: bool
-    all_rejected: bool
+    check_invariants: bool = False
+    all_rejected: bool = False
     begin: State | None = None
     """Begin there; None: with an empty machine."""
     begin_from: str = ""
