@@ -208,6 +208,8 @@ class Candidates:
 
     def escalated(self) -> Candidates:
         """Return the same where what cannot be checkpointed makes way in another mode, with the reason."""
+        if PreemptMode.CHECKPOINT not in self.modes:
+            return self
         modes = tuple(job.way(mode) for job, mode in zip(self.jobs, self.modes, strict=True))
         if modes == tuple(self.modes):
             return self
