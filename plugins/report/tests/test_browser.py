@@ -126,12 +126,15 @@ def test_tables_add_up(page: Page, kth: Path) -> None:
 
 
 def test_figures_are_rows_and_runs_are_columns(page: Page, kth: Path) -> None:
-    """Differences have a sign and no verdict: two runs give no interval."""
+    """Differences have a sign, and what can be judged the interval that the replay tells in the terminal."""
     page.open(kth)
     shown = {cells[0]: cells[1:] for cells in rows(page, "figures")}
-    assert shown["mean wait"] == ["1:09:09", "0:56:41\n\N{MINUS SIGN}0:12:28"]
-    assert "better" not in page.text("figures")
-    assert page.run("return document.querySelectorAll('.better, .worse').length") == 0
+    minus = "\N{MINUS SIGN}"
+    assert shown["mean wait"][0] == "1:09:09"
+    assert shown["mean wait"][1].startswith(f"0:56:41\n{minus}0:12:28\n{minus}0:37:07 to +0:04:17, noise")
+    assert shown["max wait"][1].endswith(f"{minus}3:32:29")
+    way = "return document.querySelectorAll('#figures .between.{}').length"
+    assert [page.run(way.format(each)) for each in ("noise", "less", "more")] == [2, 1, 0]
     assert page.text("runslist").startswith("A\nrequeue preempt/partition_prio with requeue")
 
 

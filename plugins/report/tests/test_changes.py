@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from makeway_app.cli import cli
 from makeway_report.changes import compare, difference
+from makeway_report.interval import change
 from makeway_report.record_file import read_record
 
 ROOT = Path(__file__).parents[3]
@@ -140,3 +142,39 @@ def test_a_replay_tells_it_at_once() -> None:
     assert "preempts" in lines[at + 2]
     assert "waits" in lines[at + 3]
     assert run("replay", seed, "--by-job").exit_code == 2
+
+
+def test_a_change_is_drawn_on_one_scale_about_zero() -> None:
+    """From -10 to 30 on a scale to 40 either way: zero lies in the middle, and 2 of 100 are left free on each side."""
+    text = change(lambda value: f"{value:g} s", 10.0, -10.0, 30.0, 40.0)
+    assert 'class="between noise"' in text
+    assert "\N{MINUS SIGN}10 s to +30 s, noise</span>" in text
+    places = [float(each) for each in re.findall(r'(?:x1|<rect x)="([\d.]+)"', text)]
+    assert places == [50.0, 38.0, 62.0]
+    assert 'width="48.0"' in text  # 40 of 80 is half of 96
+    assert 'class="between less"' in change(str, -2.0, -3.0, -1.0)
+    assert 'class="between more"' in change(str, 2.0, 1.0, 3.0)
+
+
+def test_differences_are_judged_by_the_days_of_submission(tmp_path: Path, kit: Any) -> None:
+    """Each of 14 days has a job that waits 60 s less and loses 2 core-hours; in one record of two it is hit once."""
+    paths = []
+    for name, wait, lost in (("one", 90.0, 0.0), ("two", 30.0, 7200.0)):
+        jobs = {}
+        for day in range(14):
+            at = 86400.0 * day
+            pending = waiting(at, at + wait)
+            running = {**pending, "state": "RUNNING", "start": at + wait, "end": at + 1000, "nodes": "n1"}
+            told = {"submit": at, "core_seconds_lost": lost, "intervals": [pending, running]}
+            jobs[str(day)] = {**kit.job(), **told}
+        record = kit.record(jobs)
+        record["preemptions"] = [{"victim": str(day), "at": 0.0} for day in range(14) if lost]
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps(record))
+    judged = compare(read_record(paths[0]), read_record(paths[1])).judged
+    figures = {key: (each.value, each.low, each.high, each.unit) for key, each in judged.items()}
+    assert figures == {
+        "mean_wait": (-60.0, -60.0, -60.0, "day"),
+        "core_seconds_lost": (14 * 7200.0, 14 * 7200.0, 14 * 7200.0, "day"),
+        "preemptions": (14.0, 14.0, 14.0, "day"),
+    }

@@ -41,6 +41,39 @@ class Judged:
         return bool(self.unit) and (self.low > 0 or self.high < 0)
 
 
+@attrs.define(eq=False)
+class Tally:
+    """Changes of jobs, summed by the days and by the hours on which they were submitted."""
+
+    _sums: tuple[dict[int, tuple[float, int]], ...] = attrs.field(factory=lambda: tuple({} for _ in UNITS))
+
+    def add(self, change: float, submitted: Seconds) -> None:
+        """Take a job."""
+        for sums, (_, length) in zip(self._sums, UNITS, strict=True):
+            at = math.floor(submitted / length)
+            total, count = sums.get(at, (0.0, 0))
+            sums[at] = total + change, count + 1
+
+    def judged(self, seed: int, *, summed: bool) -> Judged | None:
+        """Judge how much they differ; None: there are no jobs.
+
+        :param summed: whether it is their sum that counts; else their mean.
+        """
+        if not self._sums[0]:
+            return None
+        parts: list[tuple[float, int]] = []
+        value = 0.0
+        for sums, (unit, _) in zip(self._sums, UNITS, strict=True):
+            parts = [sums[at] for at in sorted(sums)]
+            value = math.fsum(total for total, _ in parts) / (
+                1 if summed else sum(count for _, count in parts)
+            )
+            if len(parts) >= LEAST:
+                low, high = _interval(parts, seed, summed=summed)
+                return Judged(value, low, high, unit, len(parts))
+        return Judged(value, value, value, "", len(parts))
+
+
 def judge(
     changes: Mapping[str, float], submitted: Mapping[str, Seconds], seed: int, *, summed: bool = False
 ) -> Judged | None:
@@ -49,27 +82,10 @@ def judge(
     :param changes: job -> second less first.
     :param summed: whether it is their sum that counts; else their mean.
     """
-    if not changes:
-        return None
-    value = math.fsum(changes.values()) / (1 if summed else len(changes))
-    for unit, length in UNITS:
-        parts = _parts(changes, submitted, length)
-        if len(parts) >= LEAST:
-            low, high = _interval(parts, seed, summed=summed)
-            return Judged(value, low, high, unit, len(parts))
-    return Judged(value, value, value, "", len(parts))
-
-
-def _parts(
-    changes: Mapping[str, float], submitted: Mapping[str, Seconds], length: Seconds
-) -> list[tuple[float, int]]:
-    """Return the sum and the number of changes of each part of the log that has any, in order."""
-    sums: dict[int, tuple[float, int]] = {}
+    tally = Tally()
     for job, change in changes.items():
-        at = math.floor(submitted[job] / length)
-        total, count = sums.get(at, (0.0, 0))
-        sums[at] = total + change, count + 1
-    return [sums[at] for at in sorted(sums)]
+        tally.add(change, submitted[job])
+    return tally.judged(seed, summed=summed)
 
 
 def _interval(parts: list[tuple[float, int]], seed: int, *, summed: bool) -> tuple[float, float]:
@@ -85,4 +101,4 @@ def _interval(parts: list[tuple[float, int]], seed: int, *, summed: bool) -> tup
     return values[beyond], values[DRAWS - 1 - beyond]
 
 
-__all__ = ["DRAWS", "LEAST", "UNITS", "Judged", "judge"]
+__all__ = ["DRAWS", "LEAST", "UNITS", "Judged", "Tally", "judge"]

@@ -35,6 +35,7 @@ _USERS = 10
 _NOTHING_TO_TELL = 1e-6
 _ANY = 10_000
 """Columns of a terminal that holds everything."""
+_MINUS = "\N{MINUS SIGN}"
 _NOBODY = "(gang)"
 """In place of a preemptor's group when nobody in particular took the victim's place."""
 
@@ -413,8 +414,8 @@ def _judgements(columns: Sequence[Column], seed: int) -> Text:
             lines += [_judged(figure, name, each) for figure, each in found]
         else:
             (mean, wait), *more = found
-            said = [f"{mean.name}, {name} less A: {mean.signed(wait.value)}"]
-            said += [f"{figure.name} {figure.signed(each.value)}" for figure, each in more]
+            said = [f"{mean.name}, {name} less A: {signed(mean.show, wait.value)}"]
+            said += [f"{figure.name} {signed(figure.show, each.value)}" for figure, each in more]
             parts = count(wait.parts, "hour")
             lines.append(Text(f"{', '.join(said)}; not judged: {parts} with jobs, and {LEAST} are needed"))
     return Text("\n").join(lines)
@@ -428,12 +429,6 @@ class _Figure:
     show: Callable[[float], str]
     words: tuple[str, str]
     """What is said where it is larger, and where it is smaller, than in the first run."""
-
-    def signed(self, value: float) -> str:
-        """Return a difference of two of them."""
-        if self.show(abs(value)) == self.show(0):
-            return self.show(0)
-        return ("\N{MINUS SIGN}" if value < 0 else "+") + self.show(abs(value))
 
 
 def _compared(first: Metrics, other: Metrics, seed: int) -> list[tuple[_Figure, Judged | None]]:
@@ -457,11 +452,11 @@ def _is_nothing(found: Judged) -> bool:
 
 
 def _judged(figure: _Figure, run: str, found: Judged) -> Text:
-    what = f"{figure.name}, {run} less A: {figure.signed(found.value)}"
+    what = f"{figure.name}, {run} less A: {signed(figure.show, found.value)}"
     if _is_nothing(found):
         return Text(f"{what}: the same")
     drawn = f"95% of logs drawn from its {count(found.parts, found.unit)}"
-    between = f"{drawn}: {figure.signed(found.low)} to {figure.signed(found.high)}"
+    between = f"{drawn}: {signed(figure.show, found.low)} to {signed(figure.show, found.high)}"
     if not found.differs:
         return Text(f"{what}; {between}: no difference can be told")
     worse = found.low > 0
@@ -498,6 +493,15 @@ def _which(changes: Sequence[tuple[str, float]], show: Callable[[float], str]) -
     return f"{'job' if len(more) == 1 else 'jobs'} {named}{rest}" + (
         f"; {less:,} the other way" if less else ""
     )
+
+
+def signed(show: Callable[[float], str], value: float) -> str:
+    """Return a change with its sign; what is shown like zero has none.
+
+    :param show: what writes a figure for people.
+    """
+    size = show(abs(value))
+    return size if size == show(0) else f"{_MINUS if value < 0 else '+'}{size}"
 
 
 def hours(seconds: float) -> str:

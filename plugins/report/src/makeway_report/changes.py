@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from makeway_app.judged import Judged, Tally
 from makeway_app.report import clock, instant
 from makeway_report.record_file import RecordFile
 from makeway_report.sentences import told
@@ -55,6 +57,8 @@ class Changes:
     """Jobs of one run only."""
     most: tuple[Change, ...]
     """The largest changes, the largest first."""
+    judged: Mapping[str, Judged]
+    """Key of a metric -> how it differs, and whether by more than chance."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -62,18 +66,25 @@ class Changes:
 
 
 def compare(
-    first: RecordFile, second: RecordFile, labels: tuple[str, str] | None = None, most: int = MOST
+    first: RecordFile,
+    second: RecordFile,
+    labels: tuple[str, str] | None = None,
+    most: int = MOST,
+    seed: int = 0,
 ) -> Changes:
     """Return whose waiting changed most from one run to the other.
 
     :param labels: what they are called; None: as they say themselves.
     :param most: how many jobs are named.
+    :param seed: of the days that are drawn to judge differences.
     """
     counts = dict.fromkeys(("longer", "shorter", "same"), 0)
     largest: list[tuple[float, int, str, Job, Job]] = []
     pairs = _Pairs()
+    judging = _Judging(first, second)
     for met, (job_id, before, after) in enumerate(pairs.of(first, second)):
         change = round(waited(after) - waited(before), 6)
+        judging.add(job_id, before, after)
         counts["longer" if change > 0 else "shorter" if change < 0 else "same"] += 1
         if change:
             # Of equal changes the job that was met first counts.
@@ -81,12 +92,53 @@ def compare(
             (heapq.heappush if len(largest) < most else heapq.heappushpop)(largest, entry)
     names = labels or (first.heading["label"], second.heading["label"])
     found = tuple(_change(*entry[2:]) for entry in sorted(largest, key=lambda each: (-each[0], -each[1])))
-    return Changes(first=names[0], second=names[1], **counts, alone=pairs.alone, most=found)
+    return Changes(
+        first=names[0],
+        second=names[1],
+        **counts,
+        alone=pairs.alone,
+        most=found,
+        judged=dict(judging.judged(seed)),
+    )
 
 
 def waited(job: Job) -> float:
     """Return the seconds that a job was pending, requeues included."""
     return float(sum(each["end"] - each["start"] for each in job["intervals"] if each["state"] == "PENDING"))
+
+
+class _Judging:
+    """Sums up by how much jobs that started differ, as the tables of ``makeway replay`` do."""
+
+    def __init__(self, *runs: RecordFile) -> None:
+        self._hits = [Counter(each["victim"] for each in run.preemptions()) for run in runs]
+        self._tallies = {key: Tally() for key in ("mean_wait", "core_seconds_lost", "preemptions")}
+
+    def add(self, job_id: str, before: Job, after: Job) -> None:
+        """Take a job."""
+        starts = [_start(each) for each in (before, after)]
+        known = [each for each in starts if each is not None]
+        if not known:
+            return
+        changes = {
+            "core_seconds_lost": after["core_seconds_lost"] - before["core_seconds_lost"],
+            "preemptions": float(self._hits[1][job_id] - self._hits[0][job_id]),
+        }
+        if len(known) == len(starts):
+            changes["mean_wait"] = known[1] - known[0]
+        for key, change in changes.items():
+            self._tallies[key].add(change, before["submit"])
+
+    def judged(self, seed: int) -> Iterator[tuple[str, Judged]]:
+        """Yield the key of each metric that can be judged, with how it differs."""
+        for key, tally in self._tallies.items():
+            found = tally.judged(seed, summed=key != "mean_wait")
+            if found is not None and found.unit:
+                yield key, found
+
+
+def _start(job: Job) -> float | None:
+    return next((float(each["start"]) for each in job["intervals"] if each["state"] == "RUNNING"), None)
 
 
 class _Pairs:

@@ -1,19 +1,19 @@
 """Make the table of figures: a row per figure, a column per run, with differences to the first in signs.
 
-A difference of two runs is one draw of a lottery: nobody knows its interval, so that nothing here calls it better or
-worse.
+Differences that can be judged come with the interval in which they lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from makeway_app.report import MEASURES, clock, slowdown
-
-Show = Callable[[float], str]
+from makeway_app.judged import Judged
+from makeway_app.report import MEASURES, clock, signed, slowdown
+from makeway_report.interval import Show
+from makeway_report.interval import change as drawn
 
 
 @attrs.frozen
@@ -34,10 +34,13 @@ class Cell:
     value: str
     change: str = ""
     """Signed difference to the first run; empty: there is none."""
+    between: str = ""
+    """Markup of where that lies; empty: it cannot be judged."""
 
 
 _NONE = "-"
 """Shown where there is no such figure."""
+_SAME = "same"
 
 
 def _hours(seconds: float) -> str:
@@ -74,13 +77,27 @@ def figures_of(runs: Sequence[Mapping[str, Any]]) -> list[Figure]:
     return [each for each in (*FIGURES, *OF_GPUS) if each.always or any(each.key in run for run in runs)]
 
 
-def rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Figure, list[Cell]]]:
-    """Return each figure with a cell for each run, from their metrics."""
+def rows(
+    runs: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Judged]] = ()
+) -> list[tuple[Figure, list[Cell]]]:
+    """Return each figure with a cell for each run.
+
+    :param runs: metrics of each.
+    :param judged: of each run but the first, how its metrics differ, for those that can be judged.
+    """
     first = runs[0]
-    return [
-        (figure, [_cell(figure, metrics, first if at else None) for at, metrics in enumerate(runs)])
-        for figure in figures_of(runs)
-    ]
+    found = []
+    for figure in figures_of(runs):
+        told = [each.get(figure.key) for each in judged]
+        ends = [end for each in told if each is not None for end in (each.low, each.high)]
+        most = max(map(abs, ends), default=0.0)
+        cells = [_cell(figure, metrics, first if at else None) for at, metrics in enumerate(runs)]
+        for at, each in enumerate(told, start=1):
+            if each is not None and cells[at].change not in ("", _SAME):
+                between = drawn(figure.show, each.value, each.low, each.high, most)
+                cells[at] = attrs.evolve(cells[at], between=between)
+        found.append((figure, cells))
+    return found
 
 
 def _cell(figure: Figure, metrics: Mapping[str, Any], first: Mapping[str, Any] | None) -> Cell:
@@ -92,9 +109,5 @@ def _cell(figure: Figure, metrics: Mapping[str, Any], first: Mapping[str, Any] |
         return Cell(shown)
     if shown == _NONE or figure.show(first[figure.key]) == _NONE:
         return Cell(shown)
-    change = value - first[figure.key]
-    size = figure.show(abs(change))
-    if size == figure.show(0):
-        return Cell(shown, "same")
-    sign = "\N{MINUS SIGN}" if change < 0 else "+"
-    return Cell(shown, f"{sign}{size}")
+    change = signed(figure.show, value - first[figure.key])
+    return Cell(shown, _SAME if change == figure.show(0) else change)

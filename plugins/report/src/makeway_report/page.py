@@ -14,7 +14,7 @@ import jinja2
 from makeway_app.cli.meter import moment
 from makeway_app.cli.request import CONFIGURED
 from makeway_app.report import short_name
-from makeway_report import figures
+from makeway_report import figures, interval
 from makeway_report.changes import compare
 from makeway_report.collect import Collected, collect
 from makeway_report.parts import STYLE, joined
@@ -26,7 +26,7 @@ SCRIPTS = (
     *("static/density.js", "static/gantt.js", "static/moving.js", "static/strip.js", "static/charts.js"),
     *("static/tables.js", "static/changes.js", "static/panel.js", "static/keys.js", "static/main.js"),
 )
-STYLES = ("vendor/uplot/uPlot.min.css", STYLE)
+STYLES = ("vendor/uplot/uPlot.min.css", STYLE, interval.STYLE)
 _OUTAGES = 100
 """Stretches of nodes out of service that are listed."""
 _ESCAPES = {
@@ -38,25 +38,32 @@ _ESCAPES = {
 }
 
 
-def write(records: Sequence[tuple[Path, str]], to: Callable[[str], object], title: str = "") -> None:
+def write(records: Sequence[tuple[Path, str]], to: Callable[[str], object], seed: int = 0) -> None:
     """Write the page of some records.
 
     :param records: each with what its run is called.
     :param to: takes the text, piece by piece.
+    :param seed: of the days that are drawn to judge differences.
     :raises ConfigError: a record cannot be read.
     """
     opened = [(read_record(path), label) for path, label in records]
-    write_opened(opened, to, title)
+    write_opened(opened, to, seed=seed)
 
 
 def write_opened(
-    records: Sequence[tuple[RecordFile, str]], to: Callable[[str], object], title: str = ""
+    records: Sequence[tuple[RecordFile, str]],
+    to: Callable[[str], object],
+    title: str = "",
+    seed: int = 0,
 ) -> None:
     """Write the page of records that are open, each with what its run is called."""
     runs = [collect(record, label) for record, label in records]
     first, called = records[0]
+    judged = []
     for run, (record, label) in zip(runs[1:], records[1:], strict=True):
-        run.about["changes"] = compare(first, record, (called, label)).as_dict()
+        found = compare(first, record, (called, label), seed=seed)
+        run.about["changes"] = found.as_dict()
+        judged.append(found.judged)
     metrics = [run.about["metrics"] for run in runs]
     script = f'{joined([LIBRARY])}\n(() => {{\n"use strict";\n{joined(SCRIPTS)}\n}})();'
     style = joined(STYLES)
@@ -73,7 +80,8 @@ def write_opened(
         blocks=[run.data for run in runs],
         about=_embedded([run.about for run in runs]),
         letters=[short_name(at) for at in range(len(runs))] if len(runs) > 1 else [""],
-        figures=figures.rows(metrics),
+        figures=figures.rows(metrics, judged),
+        judged=any(judged),
         outages=[_outages(record) for record, _ in records],
         script=script,
         style=style,

@@ -11,12 +11,14 @@ from typing import Any
 
 import jinja2
 
+from makeway_report import interval
+from makeway_report.parts import joined
 from makeway_sweep.page import Scale
 from makeway_tune.answer import Answer, Candidate
 from makeway_tune.goals import WAIT, Measure
 from makeway_tune.log import Group
 from makeway_tune.sure import Told
-from makeway_tune.tell import NOUNS, changed, measures_of_group, moved_in_parts, verdict
+from makeway_tune.tell import NOUNS, changed, measures_of_group, moved, verdict
 
 _WIDTH, _HEIGHT = 720, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 110, 690, 34, 290
@@ -39,6 +41,7 @@ def page(found: Answer, title: str, heading: str) -> str:
     return environment.get_template("tune.html").render(
         title=title,
         heading=heading,
+        style=joined([interval.STYLE]),
         verdict=verdict(found),
         picture=_picture(found),
         goals=[str(each) for each in found.goals.minimise],
@@ -112,10 +115,7 @@ def _card(found: Answer, each: Candidate) -> dict[str, Any]:
         "said": changed(each),
         "diff": each.diff,
         "recommended": each.name == found.recommended,
-        "goals": [
-            (measure.show(told.value), f"{measure.show(told.low)} to {measure.show(told.high)}")
-            for measure, told in ((measure, each.figures[measure]) for measure in found.goals.minimise)
-        ],
+        "goals": [_goal(found, measure, each.figures[measure]) for measure in found.goals.minimise],
         "tables": tables,
         "won": each.won,
         "hurt": each.hurt,
@@ -131,19 +131,25 @@ def _named(group: Group) -> Iterator[tuple[str, Measure]]:
         yield f"{group.name}: {words}", measure
 
 
+def _goal(found: Answer, measure: Measure, told: Told) -> tuple[str, str]:
+    """Return a figure with its interval, on one scale for all candidates."""
+    if math.isnan(told.value):
+        return "-", ""
+    highest = [each.figures[measure].high for each in found.candidates]
+    most = max(each for each in highest if not math.isnan(each))
+    return measure.show(told.value), interval.figure(measure.show, told.value, told.low, told.high, most)
+
+
 def _row(name: str, measure: Measure, today: Candidate, each: Candidate) -> dict[str, str]:
     change = each.changes[measure]
-    value, between = moved_in_parts(measure, change)
-    way = "" if not change.differs else "less" if change.value < 0 else "more"
-    show = measure.show
     before, after = (one.figures[measure].value for one in (today, each))
+    known = not math.isnan(change.value) and any((change.low, change.value, change.high))
     return {
         "name": name,
-        "before": "-" if math.isnan(before) else show(before),
-        "after": "-" if math.isnan(after) else show(after),
-        "change": value,
-        "range": between,
-        "way": way,
+        "before": "-" if math.isnan(before) else measure.show(before),
+        "after": "-" if math.isnan(after) else measure.show(after),
+        "change": moved(measure, change, alone=True),
+        "between": interval.change(measure.show, change.value, change.low, change.high) if known else "",
     }
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway_app.report import Beside, count
+from makeway_app.report import Beside, count, signed
+from makeway_report.interval import between
 from makeway_tune.answer import STATS, Answer, Candidate
 from makeway_tune.goals import RATES, WAIT, Measure
 from makeway_tune.log import Group
@@ -93,27 +94,20 @@ def shown(measure: Measure, told: Told) -> str:
     return f"{measure.show(told.value)} ({measure.show(told.low)} to {measure.show(told.high)})"
 
 
-def moved(measure: Measure, told: Told) -> str:
-    """Return a change with its interval, and whether it is within the noise."""
-    value, between = moved_in_parts(measure, told)
-    if not between:
-        return value
-    noise = ", noise"
-    return f"{value} ({between.removesuffix(noise)}){noise if between.endswith(noise) else ''}"
+def moved(measure: Measure, told: Told, *, alone: bool = False) -> str:
+    """Return a change with its interval, and whether it is within the noise.
 
-
-def moved_in_parts(measure: Measure, told: Told) -> tuple[str, str]:
-    """Return a change, and its interval with whether it is within the noise."""
+    :param alone: without these.
+    """
     if math.isnan(told.value):
-        return "-", ""
+        return "-"
     if told.low == told.value == told.high == 0:
-        return "none", ""
-    low, value, high = (_signed(measure, each) for each in (told.low, told.value, told.high))
-    return value, f"{low} to {high}{'' if told.differs else ', noise'}"
-
-
-def _signed(measure: Measure, value: float) -> str:
-    return f"{'-' if value < 0 else '+'}{measure.show(abs(value))}"
+        return "none"
+    value = signed(measure.show, told.value)
+    if alone:
+        return value
+    noise = "" if told.differs else ", noise"
+    return f"{value} ({between(measure.show, told.low, told.high).removesuffix(noise)}){noise}"
 
 
 def _groups(found: Answer, groups: Sequence[Group]) -> Iterator[tuple[tuple[str, str], list[str]]]:
@@ -210,7 +204,6 @@ __all__ = [
     "measure_dict",
     "measures_of_group",
     "moved",
-    "moved_in_parts",
     "recommended",
     "shown",
     "tables",

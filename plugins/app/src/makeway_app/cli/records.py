@@ -21,7 +21,7 @@ from makeway_app.cli.upgrade import Story
 from makeway_app.replay import Run
 from makeway_engine.engine import Engine
 
-PageWriter = Callable[[Sequence[tuple[Path, str]], Callable[[str], object]], None]
+PageWriter = Callable[[Sequence[tuple[Path, str]], Callable[[str], object], int], None]
 """Takes records with what their runs are called, and where the page goes."""
 View = Callable[[Sequence[tuple[Path, str]]], Iterable[RenderableType]]
 """Takes the same records; gives what the terminal shows."""

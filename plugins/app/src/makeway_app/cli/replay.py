@@ -247,7 +247,7 @@ def replay(
         if records is not None:
             names = [each.label for each in columns]
             if write is not None:
-                _keeping(failures, "--report", files, lambda to: write(records.named(names), to.write))
+                _keeping(failures, "--report", files, lambda to: write(records.named(names), to.write, seed))
             seen = [each for view in views for each in view(records.named(names))]
         _keeping(failures, "--log", files, lambda to: None)
         for name, done in zip(letters(columns), runs, strict=True):
