@@ -143,6 +143,6 @@ def test_the_busiest_week() -> None:
     log = log_with()
     weight = np.zeros(32)
     weight[20] = 1.0  # day 10
-    found = busiest(log, weight)
+    found = busiest(log, weight, 7)
     assert found[20]
     assert found.sum() == 14

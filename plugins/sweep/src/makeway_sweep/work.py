@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import attrs
 
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.metrics import Metrics
 from makeway.model import JobSpec, Seconds
 from makeway_app.archive import About, JsonArchive
 from makeway_app.cli.loose import load_files
@@ -48,6 +51,10 @@ class Task:
     """Whether records are wanted beside the figures."""
     by_job: bool = False
     """Whether it is wanted what became of each job."""
+    longest: float = math.inf
+    """Seconds that a run may take; one that takes longer is given up."""
+    by: float = math.inf
+    """When all that still runs is given up, by `time.monotonic`; on a Dask cluster by how long that is from now."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +67,11 @@ class ByJob:
     """How often each of those had to make way that had to at all."""
     losses: Sequence[tuple[str, Seconds, int]]
     """Each time that work was thrown away: the job, its seconds of running, its CPUs."""
+
+    @classmethod
+    def of(cls, metrics: Metrics) -> ByJob:
+        """Return it from the metrics of a run that kept it."""
+        return cls(waits=metrics.wait_of or {}, preempted=metrics.preemptions_of, losses=metrics.losses or ())
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +87,31 @@ class Outcome:
     by_job: ByJob | None = None
     """None: it was not wanted."""
     error: str = ""
+    given_up: bool = False
+    """Whether it failed since it took too long."""
+
+
+def keep_jobs(engine: Engine) -> None:
+    """Let a run that begins keep what becomes of each job."""
+    engine.recorder.metrics.wait_of = {}
+    engine.recorder.metrics.losses = []
+
+
+class _GivenUpError(Exception):
+    """A run took too long."""
+
+
+def _in_time(task: Task) -> Callable[[Engine], None] | None:
+    """Return what ends a run that takes too long; None: it may take as long as it wants."""
+    ends = min(time.monotonic() + task.longest, task.by)
+    if ends == math.inf:
+        return None
+
+    def look(engine: Engine) -> None:
+        if time.monotonic() > ends:
+            raise _GivenUpError
+
+    return look
 
 
 # ---------------------------------------------------------------------------------------- a run
@@ -84,6 +121,8 @@ def run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
         return _run(variant, label, shared, task)
     except MakewayError as error:
         return Outcome(identity=variant.identity, error=str(error))
+    except _GivenUpError:
+        return Outcome(identity=variant.identity, error="it took too long", given_up=True)
     except Exception as error:
         text = f"internal error, please report it: {type(error).__name__}: {error}"
         return Outcome(identity=variant.identity, error=text)
@@ -97,8 +136,7 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
 
         def started(engine: Engine) -> None:
             if task.by_job:
-                engine.recorder.metrics.wait_of = {}
-                engine.recorder.metrics.losses = []
+                keep_jobs(engine)
 
         options = Options(
             until=task.until,
@@ -106,6 +144,7 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
             archive=archive,
             plugins=load_files(task.files),
             started=started,
+            after_step=_in_time(task),
         )
         commands = [*commands_of(config, "config"), *outages_of(config, "config", shared.epoch)]
         done = replay(config, iter(shared.jobs), commands, options, cluster)
@@ -123,17 +162,12 @@ def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
             with gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as packed:
                 archive.write(lambda text: packed.write(text.encode()), done, about, {"metrics": figures})
             record = content.getvalue()
-    by_job = None
-    if task.by_job:
-        by_job = ByJob(
-            waits=metrics.wait_of or {}, preempted=metrics.preemptions_of, losses=metrics.losses or ()
-        )
     return Outcome(
         identity=variant.identity,
         metrics=figures,
         never=len(done.recorder.unrunnable),
         record=record,
-        by_job=by_job,
+        by_job=ByJob.of(metrics) if task.by_job else None,
     )
 
 
@@ -172,6 +206,8 @@ def on_dask(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, address
         client = distributed.Client(address, timeout="10s")
     except (OSError, ValueError, TimeoutError, TypeError) as error:
         raise ConfigError("--dask", [Problem("", f"no scheduler answers at {address}: {error}")]) from None
+    # Its machines have clocks of their own.
+    task = attrs.evolve(task, longest=min(task.longest, task.by - time.monotonic()), by=math.inf)
     with client:
         if not client.scheduler_info()["workers"]:
             raise ConfigError("--dask", [Problem("", f"the scheduler at {address} has no workers")])
@@ -189,4 +225,4 @@ def on_dask(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, address
             yield Outcome(identity=futures[future].identity, error=text)
 
 
-__all__ = ["ByJob", "Outcome", "Shared", "Task", "on_cores", "on_dask", "run"]
+__all__ = ["ByJob", "Outcome", "Shared", "Task", "keep_jobs", "on_cores", "on_dask", "run"]

@@ -38,7 +38,7 @@ from makeway_app.report import short_name
 from makeway_engine.engine import Engine
 from makeway_explain.story import Witness, explain
 from makeway_report.page import write
-from makeway_sweep.work import ByJob
+from makeway_sweep.work import ByJob, keep_jobs
 from makeway_tune.facts import Costs, Facts, facts_of, value
 from makeway_tune.files import Chosen, Site
 from makeway_tune.goals import RATES, WAIT, Measure
@@ -263,8 +263,7 @@ def _replay(task: _Task, asked: Asked, loaded: Loaded, config: Config, gauge: Ga
         keeper = Keeper(archive=archive)
 
         def started(engine: Engine) -> None:
-            engine.recorder.metrics.wait_of = {}
-            engine.recorder.metrics.losses = []
+            keep_jobs(engine)
             gauge.started(engine)
 
         options = Options(archive=archive, keep=False, started=started)
@@ -278,8 +277,7 @@ def _replay(task: _Task, asked: Asked, loaded: Loaded, config: Config, gauge: Ga
     text: list[str] = []
     write(records, text.append)
     task.leave("html", "".join(text))
-    by_job = ByJob(waits=metrics.wait_of or {}, preempted=metrics.preemptions_of, losses=metrics.losses or ())
-    facts = facts_of(task.log, by_job, Costs())
+    facts = facts_of(task.log, ByJob.of(metrics), Costs())
     shown = {"figures": list(_figures(task.log, facts)), "jobs": _jobs(task.log, facts)}
     task.leave("run", json.dumps(shown))
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import click
-import numpy as np
 from rich.console import RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from makeway import registry
@@ -34,26 +33,18 @@ from makeway_app.cli.records import Keeper
 from makeway_app.cli.request import CONFIGURED, Request, in_world
 from makeway_app.cli.running import ran
 from makeway_app.cli.terminal import console, note, show
-from makeway_app.report import short_name
-from makeway_sweep.work import Outcome
+from makeway_engine.engine import Engine
+from makeway_sweep.work import ByJob, Outcome, keep_jobs
 from makeway_tune import tell
-from makeway_tune.answer import Answer, answer, candidate, groups_of, measures_of, score_of
-from makeway_tune.facts import Costs, Facts, facts_of
-from makeway_tune.files import Chosen, site_of
-from makeway_tune.goals import Goals, goals_of
-from makeway_tune.log import KINDS, Array, Group, Log, busiest, log_of
+from makeway_tune.facts import Costs
+from makeway_tune.files import site_of
+from makeway_tune.goals import goals_of
+from makeway_tune.log import KINDS, Group, Log, log_of
 from makeway_tune.page import page
 from makeway_tune.runs import Runner, no_warm_start
-from makeway_tune.search import Score, front, search
 from makeway_tune.since import mail, news, read_last, since
-from makeway_tune.sure import Drawn, disturbed, draws
-
-_WEEK, _ALL = "week", "all"
-_SEARCHING = 0.6
-"""Share of the time that goes into the search."""
-_FINALISTS = 5
-_DISTURBED = 2
-"""Replays with other run times."""
+from makeway_tune.sure import draws
+from makeway_tune.work import ALL, Work
 
 
 @click.command()
@@ -89,7 +80,7 @@ _DISTURBED = 2
     type=Duration(),
     default="30min",
     show_default=True,
-    help="Begin no new trials once this has passed, less what the finalists take.",
+    help="Take no longer than this: fewer trials, on fewer days, and fewer finalists.",
 )
 @click.option(
     "--checkpoint-every",
@@ -143,8 +134,8 @@ def tune(
     """Search the settings of the site's own scheduler for better ones, and say what they do to whom, and how sure.
 
     CONFIG is slurm.conf, lsb.queues, moab.cfg, a manifest of Kueue or TOML, and WORKLOAD a log.  Candidates are
-    edits of CONFIG, tried on the busiest week of the log; the best are replayed over all of it.  The one that is
-    recommended comes as a difference of CONFIG.
+    edits of CONFIG, tried on the busiest week of the log, or on fewer days where time is short; the best are
+    replayed over all of it.  The one that is recommended comes as a difference of CONFIG.
     """
     began = time.monotonic()
     if asked.workload is not None:
@@ -180,15 +171,14 @@ def tune(
         workers=workers or cores(),
         dask=dask,
     )
-    runner.add(_ALL, log.jobs, opened.start_wall)
-    for at in range(_DISTURBED):
-        runner.add(f"{_ALL}~{at}", disturbed(log.jobs, seed * 1000 + at), opened.start_wall)
-    work = _Work(runner=runner, log=log, goals=goals, costs=costs)
-    calibration, shown = _calibrated(asked, loaded, log) if last_file is None else (None, [])
-    tried = work.searched(trials, seed, began + within * _SEARCHING)
-    chosen = work.finalists(tried, within - (time.monotonic() - began))
+    work = Work(runner=runner, log=log, goals=goals, costs=costs, within=within, began=began)
+    calibration, shown = _calibrated(work, loaded) if last_file is None else (None, [])
+    with _progress() as phase:
+        work.as_configured(opened.start_wall, seed, phase("as configured", None))
+        tried = work.searched(trials, seed, phase("searching", trials))
+        chosen = work.finalists(tried, phase("finalists", None))
     found = work.answered(chosen, draws(log, seed))
-    head = tell.heading(len(log.jobs), log.days, len(tried), int(work.week.sum()), len(chosen))
+    head = tell.heading(log, len(tried), work.days, int(work.tried_on.sum()), len(chosen))
     changed = news(found, site, last) if last_file is not None else []
     if last_file is None:
         show([head, *shown, *tell.tables(found)])
@@ -221,153 +211,22 @@ def tune(
         raise click.exceptions.Exit(FAILED)
 
 
-@attrs.define(eq=False)
-class _Work:
-    """Search, finalists, answer."""
-
-    runner: Runner
-    log: Log
-    goals: Goals
-    costs: Costs
-    cut: list[str] = attrs.field(factory=list)
-    """What there was no time for."""
-    spent: Seconds = 0.0
-    """What a replay of the site as configured took over the whole log."""
-    week: Array = None
-    """Jobs of the week on which candidates are tried."""
-
-    # ------------------------------------------------------------------------------- search
-    def searched(self, trials: int, seed: int, until: float) -> dict[Chosen, Score]:
-        """Replay the whole log as configured, and candidates over the week that has most waiting and lost work."""
-        began = time.monotonic()
-        today = self._facts(self.runner.outcomes([((), _ALL)])[(), _ALL])
-        self.spent = time.monotonic() - began
-        self.week = busiest(self.log, _shares(today.waits) + _shares(today.lost))
-        jobs = [spec for spec, mine in zip(self.log.jobs, self.week, strict=True) if mine]
-        self.runner.add(_WEEK, jobs, self.runner.workloads[_ALL].epoch)
-        with _progress(trials) as advance:
-            tried = search(
-                self.runner.site,
-                self.scores,
-                len(self.goals.minimise),
-                trials=trials,
-                seed=seed,
-                until=until,
-                progress=advance,
-            )
-        if len(tried) + len(self.runner.refused) < trials and time.monotonic() >= until:
-            self.cut.append(f"{len(tried):,} of {trials:,} candidates were tried, for --within was over")
-        return tried
-
-    def scores(self, chosen: Sequence[Chosen]) -> list[Score | None]:
-        """Return what candidates came to over that week."""
-        outcomes = self.runner.outcomes([((), _WEEK), *((each, _WEEK) for each in chosen)])
-        today = outcomes[(), _WEEK]
-        return [self._score(outcomes.get((each, _WEEK)), today) for each in chosen]
-
-    def _score(self, outcome: Outcome | None, today: Outcome) -> Score | None:
-        if outcome is None:
-            return None
-        more = max(0, _undone(outcome) - _undone(today))
-        return score_of(self.goals, self.log, self._facts(outcome), self._facts(today), self.week, more)
-
-    def _facts(self, outcome: Outcome) -> Facts:
-        assert outcome.by_job is not None
-        return facts_of(self.log, outcome.by_job, self.costs)
-
-    # ---------------------------------------------------------------------------- finalists
-    def finalists(self, tried: dict[Chosen, Score], left: Seconds) -> list[Chosen]:
-        """Return the best of that week, without changes that change nothing, as many as there is time for."""
-        each_takes = self.spent * (1 + _DISTURBED) / self.runner.workers
-        most = max(1, min(_FINALISTS, int(left / each_takes) - 1 if each_takes else _FINALISTS))
-        if most < _FINALISTS:
-            self.cut.append(
-                f"{most} of up to {_FINALISTS} finalists were replayed over all, for want of time"
-            )
-        best = [each for each in front(tried) if each][:most]
-        lean = [self._lean(each, tried) for each in best]
-        return [each for each in dict.fromkeys(lean) if each]
-
-    def _lean(self, chosen: Chosen, tried: dict[Chosen, Score]) -> Chosen:
-        """Take back changes one by one that make no figure of that week better."""
-        score = tried[chosen]
-        for each in chosen if len(chosen) > 1 else ():
-            less = tuple(other for other in chosen if other != each)
-            (found,) = [tried[less]] if less in tried else self.scores([less])
-            if found is not None and (found == score or _as_good(found, score)):
-                chosen, score = less, found
-        return chosen
-
-    def answered(self, chosen: Sequence[Chosen], drawings: Drawn) -> Answer:
-        """Replay the finalists over the whole log, with other run times as well, and work out the answer."""
-        names = [_ALL, *(f"{_ALL}~{at}" for at in range(_DISTURBED))]
-        every = [(), *chosen]
-        outcomes = self.runner.outcomes([(each, name) for each in every for name in names])
-        runs = {
-            each: [self._facts(outcomes[each, name]) for name in names]
-            for each in every
-            if all((each, name) in outcomes for name in names)
-        }
-        every = self._on_front(runs, {each: _undone(outcomes[each, _ALL]) for each in runs})
-        groups = groups_of(self.log, runs[()])
-        measures = measures_of(self.goals, groups)
-        candidates = [
-            candidate(
-                short_name(at),
-                each,
-                self.runner.site,
-                runs[each],
-                runs[()],
-                _undone(outcomes[each, _ALL]),
-                self.log,
-                self.goals,
-                measures,
-                drawings,
-            )
-            for at, each in enumerate(every)
-        ]
-        return answer(candidates, self.goals, groups)
-
-    def _on_front(self, runs: Mapping[Chosen, Sequence[Facts]], undone: Mapping[Chosen, int]) -> list[Chosen]:
-        """Return what is configured, and the candidates that no other beats over the whole log."""
-        today = runs[()][0]
-        scores = {
-            each: score_of(
-                self.goals, self.log, facts[0], today, self.log.mask(None), max(0, undone[each] - undone[()])
-            )
-            for each, facts in runs.items()
-        }
-        best = [
-            each
-            for each, score in scores.items()
-            if each and not any(other.dominates(score) for other in scores.values())
-        ]
-        return [(), *best]
-
-
-def _shares(values: Array) -> Array:
-    """Return the share of each job in a sum; of a sum of nothing, nothing."""
-    known = np.nan_to_num(values)
-    total = known.sum()
-    return known / total if total else known
-
-
-def _as_good(one: Score, other: Score) -> bool:
-    return one.kept >= other.kept and all(a <= b for a, b in zip(one.values, other.values, strict=True))
-
-
-def _undone(outcome: Outcome) -> int:
-    metrics = outcome.metrics or {}
-    ends = ("jobs_unfinished", "jobs_ended_by_preemption", "jobs_ended_by_node_failure")
-    return sum(int(metrics.get(each, 0)) for each in ends)
-
-
 # ------------------------------------------------------------------------------- calibration
-def _calibrated(asked: Asked, loaded: Loaded, log: Log) -> tuple[dict[str, Any] | None, list[RenderableType]]:
+class _Watching(Keeper):
+    """Keeps what becomes of each job."""
+
+    def started(self, engine: Engine) -> None:
+        """The run begins."""
+        super().started(engine)
+        keep_jobs(engine)
+
+
+def _calibrated(work: Work, loaded: Loaded) -> tuple[dict[str, Any] | None, list[RenderableType]]:
     """Replay the log as configured and hold it against what happened; nothing if the log does not say that."""
-    if not any("wait" in spec.attributes for spec in log.jobs):
+    if not any("wait" in spec.attributes for spec in work.log.jobs):
         return None, [Text("how near the replay is to what happened: the log does not say when jobs started")]
     against = registry.tool("against", "--against-log").AgainstLog()
+    asked = work.runner.asked
     config = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
     config, _ = registry.translated(config, loaded.config.policy.preempt)
     request = Request(
@@ -379,9 +238,25 @@ def _calibrated(asked: Asked, loaded: Loaded, log: Log) -> tuple[dict[str, Any] 
         plugins=load_files(asked.plugin_files),
         warm_up=asked.warm_up,
     )
+    stop: list[object] = []
+    timer = threading.Timer(work.within, stop.append, ["time is over"])
+    timer.daemon = True
+    timer.start()
     board = Board(["as configured"], console(err=True))
-    with JsonArchive() as archive:
-        done = ran(request, CONFIGURED, config, Keeper(archive=archive, against=against), board.gauges[0])
+    with JsonArchive() as archive, board.shown():
+        done = ran(
+            request,
+            CONFIGURED,
+            config,
+            _Watching(archive=archive, against=against),
+            board.gauges[0],
+            stop=stop,
+        )
+    timer.cancel()
+    if stop:
+        raise work.too_long()
+    metrics = done.column.metrics
+    work.runner.kept[(), ALL] = Outcome(identity="", metrics=done.column.figures, by_job=ByJob.of(metrics))
     # Partitions and the sentences; accounts and users are in --json.
     listed = list(against.tables(done.column, loaded.matters))
     return against.as_dict(), [*listed[:2], *listed[-2:-1]]
@@ -427,16 +302,20 @@ def _by_group(texts: Sequence[str], option: str, log: Log) -> Callable[[int], Se
 
 
 @contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many candidates are done; only on a terminal."""
+def _progress() -> Iterator[Callable[[str, int | None], Callable[[int], None]]]:
+    """Show what is done, how much of it, and for how long; only on a terminal."""
     target = console(err=True)
     if not target.is_terminal:
-        yield lambda number: None
+        yield lambda phase, total: lambda number: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("candidates"))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=target, transient=True) as shown:
-        task = shown.add_task("searching", total=total)
-        yield lambda number: shown.advance(task, number)
+
+        def phase(name: str, total: int | None) -> Callable[[int], None]:
+            task = shown.add_task(name, total=total)
+            return lambda number: shown.advance(task, number)
+
+        yield phase
 
 
 __all__ = ["tune"]

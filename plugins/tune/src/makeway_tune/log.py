@@ -112,16 +112,14 @@ def log_of(jobs: Sequence[JobSpec], config: Config, source: str) -> Log:
     raise ConfigError(source, [Problem("", text)])
 
 
-def busiest(log: Log, weight: Array) -> Array:
-    """Return which jobs are of the week with most weight, or of such a half of a log of less than two weeks.
+def busiest(log: Log, weight: Array, parts: int) -> Array:
+    """Return which jobs are of the so many parts in a row that have most weight.
 
-    :param weight: of each job; where none has any, it is the first week.
+    :param weight: of each job; where none has any, it is the first ones.
     """
-    length = max(1, min(log.drawn, log.parts // 2))
     of_part = np.bincount(log.part, weights=weight, minlength=log.parts)
-    sums = np.convolve(of_part, np.ones(length), "valid")
-    first = int(np.argmax(sums))
-    return (log.part >= first) & (log.part < first + length)
+    first = int(np.argmax(np.convolve(of_part, np.ones(parts), "valid")))
+    return (log.part >= first) & (log.part < first + parts)
 
 
 __all__ = ["DAY", "KINDS", "WEEK", "Array", "Group", "Log", "busiest", "log_of"]

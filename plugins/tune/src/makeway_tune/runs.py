@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import attrs
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem
-from makeway.model import JobSpec
+from makeway.model import JobSpec, Seconds
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.inputs import check_plugins, with_actions
 from makeway_app.cli.loose import load_files
@@ -42,10 +44,17 @@ class Runner:
     """Candidates that the site's reader refuses, with the reason."""
     kept: dict[Wanted, Outcome] = attrs.field(factory=dict)
     configs: dict[Chosen, Config] = attrs.field(factory=dict)
+    slow: set[Chosen] = attrs.field(factory=set)
+    """Candidates that were given up since a replay took too long."""
 
     def add(self, name: str, jobs: Sequence[JobSpec], epoch: float | None) -> None:
         """Hand over a workload."""
         self.workloads[name] = Shared(name=name, jobs=tuple(jobs), epoch=epoch, unusable=0)
+
+    def forget(self, name: str) -> None:
+        """Forget a workload, and what came of it."""
+        self.workloads.pop(name, None)
+        self.kept = {wanted: each for wanted, each in self.kept.items() if wanted[1] != name}
 
     def config(self, chosen: Chosen) -> Config | None:
         """Return a candidate as its reader has it; None: it is refused."""
@@ -71,9 +80,19 @@ class Runner:
             config, _ = warmed_up(config, self.asked.warm_up, start)
         return config
 
-    def outcomes(self, wanted: Iterable[Wanted]) -> dict[Wanted, Outcome]:
-        """Replay what was not replayed before; those that are refused are left out.
+    def outcomes(
+        self,
+        wanted: Iterable[Wanted],
+        *,
+        longest: Seconds = math.inf,
+        until: float = math.inf,
+        advance: Callable[[int], None] = lambda number: None,
+    ) -> dict[Wanted, Outcome]:
+        """Replay what was not replayed before; those that are refused or given up are left out.
 
+        :param longest: what a replay may take.
+        :param until: by `time.monotonic`; what runs then is given up.
+        :param advance: told of each replay that is over.
         :raises MakewayError: a replay of the site as configured failed.
         """
         listed = [each for each in dict.fromkeys(wanted) if self.config(each[0]) is not None]
@@ -84,7 +103,13 @@ class Runner:
             variant = Variant(values=(), config=config, own=not chosen, identity=str(at))
             jobs.append((variant, workload, workload))
         if jobs:
-            task = Task(until=self.asked.until, files=self.asked.plugin_files, by_job=True)
+            task = Task(
+                until=self.asked.until,
+                files=self.asked.plugin_files,
+                by_job=True,
+                longest=longest,
+                by=until,
+            )
             found: Any
             if self.dask is not None:
                 found = on_dask(jobs, self.workloads, task, self.dask)
@@ -92,12 +117,15 @@ class Runner:
                 found = on_cores(jobs, self.workloads, task, self.workers)
             with contextlib.closing(found) as outcomes:
                 for outcome in outcomes:
-                    self._keep(missing[int(outcome.identity)], outcome)
+                    self._keep(missing[int(outcome.identity)], outcome, over=time.monotonic() >= until)
+                    advance(1)
         return {each: self.kept[each] for each in listed if each in self.kept}
 
-    def _keep(self, wanted: Wanted, outcome: Outcome) -> None:
+    def _keep(self, wanted: Wanted, outcome: Outcome, *, over: bool) -> None:
         if outcome.by_job is not None:
             self.kept[wanted] = outcome
+        elif outcome.given_up:
+            self.slow |= set() if over else {wanted[0]}
         elif not wanted[0]:
             raise MakewayError(f"the replay of the site as configured failed: {outcome.error}")
         else:

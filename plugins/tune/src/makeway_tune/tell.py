@@ -13,7 +13,7 @@ from makeway_app.report import Beside, count, signed
 from makeway_report.interval import between
 from makeway_tune.answer import STATS, Answer, Candidate
 from makeway_tune.goals import RATES, WAIT, Measure
-from makeway_tune.log import Group
+from makeway_tune.log import WEEK, Group, Log
 from makeway_tune.sure import Told
 
 NOUNS = {"partition": "partition", "qos": "QOS", "user": "user"}
@@ -189,11 +189,16 @@ def _told(told: Told) -> dict[str, Any]:
     }
 
 
-def heading(jobs: int, days: float, tried: int, week: int, whole: int) -> Text:
-    """Return what was done."""
+def heading(log: Log, tried: int, days: int, jobs: int, whole: int) -> Text:
+    """Return what was done.
+
+    :param days: parts of the log on which candidates were tried, which have so many jobs.
+    :param whole: candidates that were replayed over all of it.
+    """
+    stretch = "week" if days * log.length == WEEK else log.unit if days == 1 else count(days, log.unit)
     return Text(
-        f"{count(jobs, 'job')} over {days:,.1f} days; {count(tried, 'candidate')} on the {count(week, 'job')} of the "
-        f"busiest week, {count(whole, 'finalist')} on all"
+        f"{count(len(log.jobs), 'job')} over {log.days:,.1f} days; {count(tried, 'candidate')} on the "
+        f"{count(jobs, 'job')} of the busiest {stretch}, {count(whole, 'finalist')} on all"
     )
 
 

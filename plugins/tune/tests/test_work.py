@@ -1,0 +1,69 @@
+"""The time that is given is kept, and what there was no time for is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from makeway.model import JobSpec, Seconds
+from makeway_app.cli.inputs import load_config
+from makeway_sweep.plan import Variant
+from makeway_sweep.work import Shared, Task, run
+from makeway_tune.log import Array
+from makeway_tune.work import Work
+
+Tune = Callable[..., Result]
+LATE = "of the whole log takes longer; give more time, or take fewer jobs with --limit"
+
+
+@pytest.mark.parametrize("given", [{"longest": 0.0}, {"by": 0.0}])
+def test_a_replay_that_takes_too_long_is_given_up(conf: Path, given: dict[str, float]) -> None:
+    """Its outcome says so, and has no figures."""
+    config = load_config(conf).config
+    jobs = (JobSpec(id="1", submit_at=0.0, run_time=60.0),)
+    shared = Shared(name="log", jobs=jobs, epoch=None, unusable=0)
+    assert not run(Variant(values=(), config=config), "", shared, Task()).error
+    outcome = run(Variant(values=(), config=config), "", shared, Task(**given))
+    assert (outcome.given_up, outcome.metrics, outcome.error) == (True, None, "it took too long")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_no_time_for_a_single_replay(tune: Tune, conf: Path, log: Path, told: bool) -> None:
+    """Whether the log says when jobs started or not: one sentence, and no answer."""
+    if not told:
+        rows = [line.split("|") for line in log.read_text().splitlines()]
+        kept = [at for at, name in enumerate(rows[0]) if name not in ("Start", "End")]
+        log.write_text("".join("|".join(row[at] for at in kept) + "\n" for row in rows))
+    result = tune(conf, log, "--within", "0.001s")
+    assert result.exit_code == 2
+    assert LATE in " ".join(result.output.split())
+    assert "recommended" not in result.output
+
+
+def test_where_time_is_short(
+    tune: Tune, conf: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of replays that take as long as they will, candidates have one hour, and one of them is replayed over all."""
+    whole, take = Work.as_configured, Work._take
+
+    def as_configured(self: Work, *given: Any) -> None:
+        whole(self, *given)
+        self.one = 1e9
+
+    def taken(self: Work, mine: Array) -> Seconds:
+        return take(self, mine) + 1e9
+
+    monkeypatch.setattr(Work, "as_configured", as_configured)
+    monkeypatch.setattr(Work, "_take", taken)
+    began = time.monotonic()
+    result = tune(conf, log, "--trials", "8", "--only", "batch PreemptMode", "--only", "GraceTime")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "of the busiest hour, 1 finalist on all" in text
+    assert "candidates were tried on 1 hour of the log, not 23 hours, for want of time" in text
+    assert time.monotonic() - began < 600
