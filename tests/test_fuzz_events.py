@@ -20,6 +20,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import (
     Action,
+    BegunAnew,
     Checkpointed,
     Cleaned,
     Command,
@@ -129,6 +130,7 @@ def event_of(rng: Random, engine: Engine, actions: list[Action]) -> Event:
         lambda: Performed(serial),
         lambda: Noticed(job_id, rng.choice(list(JobState)), incarnation, "somebody"),
         lambda: Checkpointed(job_id, rng.choice((0.0, 5.0, -1.0, 1e9, float("nan"))), incarnation),
+        lambda: BegunAnew(job_id, "it is damaged", incarnation),
         lambda: Obstructed(job_id, rng.choice(("", "it has a terminal")), incarnation),
         lambda: Command(rng.choice(VERBS), job_id, None, rng.choice(("", "5", "0", "ignorepolicies"))),
         lambda: rng.choice((NodesDown, NodesDrained))(nodes),

@@ -42,8 +42,12 @@ def test_a_new_image_takes_the_place_of_the_old_one(place: Place, image: Path) -
     assert place.finish(made, {}).name == "image.2"
     assert [each.name for each in place.directory.glob("image.*")] == ["image.2"]
     assert place.directory.stat().st_mode & 0o777 == 0o700
+    (place.directory / "image.1").mkdir()  # what a kill has left of an image that was being removed
+    place.begin()
+    assert not (place.directory / "image.1").exists()
     place.clear()
     assert place.newest() is None
+    assert not list(place.directory.glob("image.*"))
 
 
 def _cut(image: Path) -> None:

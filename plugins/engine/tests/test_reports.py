@@ -14,6 +14,8 @@ from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import (
     Action,
+    BegunAnew,
+    Checkpoint,
     Checkpointed,
     Cleaned,
     Command,
@@ -270,6 +272,38 @@ def test_a_checkpoint_of_its_own_is_kept() -> None:
     assert bench.job("low").begun_with == 6.0
 
 
+def test_a_checkpoint_that_fails_leaves_what_was_saved_before() -> None:
+    """Of ten seconds of work six were saved by itself, and four are lost."""
+    bench = Bench(preempt_mode="checkpoint")
+    bench(0.0, Submitted(LOW))
+    bench(6.0, Checkpointed("low", 6.0, 1))
+    low = bench.job("low")
+    assert low.cost(PreemptMode.REQUEUE, 10.0) == 4.0
+    actions = bench(10.0, Submitted(HIGH))
+    (save,) = (each for each in actions if isinstance(each, Checkpoint))
+    bench(10.0, Failed(save.serial, "the disk is full"))
+    bench(10.0, Cleaned("low", None, 1))
+    assert (low.begun_with, low.lost) == (6.0, 4.0)
+
+
+def test_what_cannot_be_gone_on_from_is_lost_as_well() -> None:
+    """Six seconds were saved, and the image is damaged: it begins anew, and its next requeue loses only the rest."""
+    bench = Bench()
+    bench(0.0, Submitted(LOW))
+    bench(6.0, Checkpointed("low", 6.0, 1))
+    bench(8.0, Noticed("low", JobState.PENDING, 1, "its keeper was killed"))
+    low = bench.job("low")
+    assert (low.begun_with, low.lost, low.starts) == (6.0, 2.0, 2)
+    bench(9.0, BegunAnew("low", "it is damaged", 1))  # of an earlier incarnation
+    assert low.begun_with == 6.0
+    bench(9.0, BegunAnew("low", "it is damaged", 2), BegunAnew("low", "it is damaged", 2))
+    assert (low.begun_with, low.lost) == (0.0, 8.0)
+    (note,) = bench.notes("begun_anew")
+    assert (note["lost"], note["why"]) == (6, "it is damaged")
+    bench(10.0, Noticed("low", JobState.PENDING, 2, "its keeper was killed"))
+    assert low.lost == 10.0
+
+
 @pytest.mark.parametrize("requeueable", [True, False])
 def test_what_cannot_be_checkpointed_makes_way_otherwise_and_it_is_said(requeueable: bool) -> None:
     """Ten seconds of work would be lost; once the connection is closed, none."""
@@ -303,6 +337,7 @@ ECHOES: list[tuple[Event, str]] = [
     (Failed(999, "no"), "Failed: no such action is open"),
     (Noticed("low", JobState.RUNNING), "Noticed: the job is RUNNING"),
     (Checkpointed("low", 0.0), "Checkpointed: nothing new is saved"),
+    (BegunAnew("low"), "BegunAnew: it had nothing to go on from"),
     (Obstructed("low"), "Obstructed: nothing new is said of checkpoints"),
     (Submitted(LOW), "Submitted: it was submitted before"),
     (Submitted(attrs.evolve(LOW, id="gone")), "Submitted: it was submitted before"),

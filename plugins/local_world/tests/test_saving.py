@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -47,8 +48,8 @@ def counting(site: Site) -> Site:
     return site
 
 
-def start(site: Site) -> str:
-    words = ("-n", "2", "-o", "out", "--checkpointable", "--", PYTHON, "-I", "count.py")
+def start(site: Site, *options: str) -> str:
+    words = ("-n", "2", "-o", "out", "--checkpointable", *options, "--", PYTHON, "-I", "count.py")
     job: str = site.submit(*words)
     grows(site)
     return job
@@ -84,9 +85,7 @@ def test_a_victim_leaves_with_its_memory_and_goes_on_where_it_was(counting: Site
     assert site.state_of(job) == "PENDING"
     assert "checkpointed" in site.ok("why", job)
     stood = printed(site)
-    (daemon,) = (each for each in site.processes if each.poll() is None)
-    os.kill(daemon.pid, signal.SIGKILL)
-    daemon.wait()
+    daemon_dies(site)
     site.up()
     assert printed(site) == stood
     site.ok("cancel", urgent)
@@ -146,6 +145,40 @@ def test_a_job_that_asks_not_to_be_saved_is_requeued_and_it_is_said(counting: Si
     site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
     assert "was requeued" in site.ok("why", job)
     assert "it cannot be checkpointed: it has no checkpoint command" in site.ok("why", job)
+
+
+def daemon_dies(site: Site) -> None:
+    (daemon,) = (each for each in site.processes if each.poll() is None)
+    os.kill(daemon.pid, signal.SIGKILL)
+    daemon.wait()
+
+
+def kill_keeper(site: Site, job: str) -> None:
+    (started,) = (site.state / "run").glob(f"{job}.*/started")
+    os.kill(json.loads(started.read_bytes())["pid"], signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_work_counts_as_lost_from_the_last_save(counting: Site) -> None:
+    """Also where keeper and daemon have both gone; what cannot be brought back is lost, and it is said."""
+    site = counting
+    job = start(site, "--checkpoint-every", "0:01")
+    first = site.until(lambda: site.jobs()[job].get("saved"), "a save")
+    site.until(lambda: site.jobs()[job]["saved"] > first, "another save")
+    kill_keeper(site, job)
+    site.until(lambda: site.jobs()[job]["requeues"] == 1 and site.jobs()[job].get("saved"), "its return")
+    assert site.jobs()[job]["saved"] > first
+    lost = site.jobs()[job].get("lost", 0.0)
+    grows(site)
+    daemon_dies(site)
+    (image,) = (site.directory / "home/makeway-saved").glob("*/image.*")
+    kill_keeper(site, job)
+    next(image.glob("pages-*.img")).write_bytes(b"")
+    site.up()
+    site.until(lambda: "damaged: pages-1.img has 0 bytes" in site.ok("why", job), "the reason")
+    assert site.jobs()[job]["lost"] > lost + first
+    grows(site)
+    assert printed(site).count("1") == 2
 
 
 MOAB = """

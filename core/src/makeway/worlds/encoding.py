@@ -29,6 +29,7 @@ _EVENTS: Mapping[str, type[Any]] = {
             kinds.Performed,
             kinds.Checkpointed,
             kinds.Obstructed,
+            kinds.BegunAnew,
             kinds.Adopted,
             kinds.Reused,
             kinds.Command,

@@ -116,6 +116,15 @@ class Obstructed(NamedTuple):
     incarnation: int = 0
 
 
+class BegunAnew(NamedTuple):
+    """A job could not go on from what earlier incarnations had saved: it began from the beginning."""
+
+    job_id: str
+    why: str = ""
+    """In words that people can read."""
+    incarnation: int = 0
+
+
 class Adopted(NamedTuple):
     """A job is there that this engine did not bring about: take it into the books as it stands."""
 
@@ -171,6 +180,7 @@ Event = (
     | Noticed
     | Checkpointed
     | Obstructed
+    | BegunAnew
     | Adopted
     | Reused
     | Command
@@ -264,6 +274,8 @@ class Checkpoint(NamedTuple):
     after: tuple[int, ...] = ()
     within: Seconds = 0.0
     """After which it has failed; 0: as the world's own settings say."""
+    before: Seconds | None = None
+    """Work of this incarnation that was saved before, to which the job goes back if this fails; None: none was."""
 
 
 Action = Start | Kill | Suspend | Resume | SendSignal | Checkpoint

@@ -28,6 +28,8 @@ _IMAGE = re.compile(r"image\.([0-9]{1,9})")
 _MAKING, REFUSED = "making", "refused"
 _MOST_MANIFEST = 32 << 20
 _PIECE = 1 << 20
+_AT_ONCE = 32
+"""Files of an image that are brought to the disk at the same time."""
 _UNSEALED = (MANIFEST, "dump.log", "stats-dump")
 
 
@@ -86,10 +88,12 @@ class Place:
 
         :raises OSError: it cannot be written; the old one is as it was.
         """
-        files = {}
-        for each in sorted(made.iterdir()):
-            if each.name not in _UNSEALED:
-                files[each.name] = [each.stat().st_size, _digest(each, sync=True)]
+        found = sorted(each for each in made.iterdir() if each.name not in _UNSEALED)
+        with ThreadPoolExecutor(_AT_ONCE) as beside:  # the disk takes many at once as one
+            synced = [beside.submit(_sync, each) for each in found]
+            files = {each.name: [each.stat().st_size, _digest(each)] for each in found}
+            for each in synced:
+                each.result()
         text = json.dumps({"form": FORM, **manifest, "files": files})
         handle = os.open(made / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(handle, "w") as file:
@@ -102,12 +106,16 @@ class Place:
         made.rename(image)
         _sync(self.directory)
         for _, each in old:
+            (each / MANIFEST).unlink()  # it is none any more, however far the rest comes
             _remove(each)
         return image
 
     def sweep(self) -> None:
-        """Remove what was never finished."""
+        """Remove what was never finished, and what was not removed to its end."""
         _remove(self.directory / _MAKING)
+        for each in self.directory.iterdir():
+            if _IMAGE.fullmatch(each.name) and not (each / MANIFEST).exists():
+                _remove(each)
 
     def set_aside(self, image: Path) -> Path:
         """Keep an image that cannot be used where nobody takes it for one."""
@@ -119,7 +127,7 @@ class Place:
     def clear(self) -> None:
         """Remove all images: the program has ended."""
         for _, each in self._numbered():
-            _remove(each)
+            (each / MANIFEST).unlink()
         self.sweep()
         _remove(self.directory / REFUSED)
 
@@ -236,23 +244,20 @@ def _pieces(handle: int) -> Iterator[bytes]:
         yield piece
 
 
-def _digest(path: Path, *, sync: bool = False) -> str:
+def _digest(path: Path) -> str:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         found = hashlib.sha256()
-        with ThreadPoolExecutor(1) as beside:  # the disk works meanwhile
-            written = beside.submit(os.fsync, handle) if sync else None
-            for piece in _pieces(handle):
-                found.update(piece)
-            if written is not None:
-                written.result()
+        for piece in _pieces(handle):
+            found.update(piece)
     finally:
         os.close(handle)
     return found.hexdigest()
 
 
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _sync(path: Path) -> None:
+    """Bring a file or a directory to the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     except OSError as error:

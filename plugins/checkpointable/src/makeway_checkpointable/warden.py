@@ -307,6 +307,8 @@ class Warden:
             if self._status is not None:  # it has ended meanwhile
                 self._place.sweep()
                 return
+            if status < 0:
+                raise ImageError(f"criu was killed by signal {-status}")
             if status != 0:
                 raise ImageError(self._why_full(made) or criu.reason(made / "dump.log"))
             stopped = True

@@ -18,6 +18,7 @@ from makeway_checkpointable import criu, obstacles, slurm, warden
 from makeway_checkpointable.criu import CriuError
 from makeway_checkpointable.door import Door
 from makeway_checkpointable.images import ImageError, Place
+from makeway_checkpointable.report import Report
 
 REFUSED = 2
 LEFT = 128 + signal.SIGTERM
@@ -60,6 +61,7 @@ def run(
     :param most: MB that all that lies beside the directory may take; None: as much as there is room for.
     :param here: whether the program prints where this process does; what is said goes to ``DIR/log`` then.
     """
+    report = Report()
     why = obstacles.of_command(command)
     if why is not None:
         return _refuse(why)
@@ -78,7 +80,7 @@ def run(
         pid, channel = warden.fork(warden.Order(command, place, found, shield=shield, here=here, most=most))
     except OSError as error:
         return _refuse(f"{_NAMESPACES} ({error.strerror})")
-    return _Wrapper(place, pid, channel, signals, door, every=every, quiet=here).serve()
+    return _Wrapper(place, pid, channel, signals, door, report, every=every, quiet=here).serve()
 
 
 def say(text: str) -> None:
@@ -120,6 +122,7 @@ class _Wrapper:
         channel: Any,
         signals: _Signals,
         door: Door,
+        report: Report,
         *,
         every: float | None,
         quiet: bool,
@@ -130,6 +133,7 @@ class _Wrapper:
         self._signals = signals
         self._every = every
         self._door = door
+        self._report = report
         self._quiet = quiet
         self._told_to_leave = False
         self._stands_until: float | None = None
@@ -172,6 +176,7 @@ class _Wrapper:
             self._stands_until, self._asked = None, False
             self._tell("go on")
             self._chat("it was saved, but nothing ended it: it goes on")
+            self._report.saved()
             self._plan_save()
 
     def _open(self) -> None:
@@ -240,13 +245,16 @@ class _Wrapper:
     def _on_went_on(self, took: float, worked: float, saved: float, host: str) -> None:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(saved))
         self._chat(f"it goes on after {_clock(worked)} of work, as saved on {host} at {at} ({took:.2f} s)")
+        self._report.saved()
         self._runs()
 
     def _on_lost(self, why: str, aside: str, image: str) -> None:
         say(f"{image} cannot be used: {why}; it is kept as {aside}, and the program begins anew")
+        self._report.anew(f"{image}: {why}")
 
     def _on_saved(self, took: float, worked: float, bytes: int) -> None:
         self._chat(f"saved after {_clock(worked)} of work: {_size(bytes)} in {took:.2f} s")
+        self._report.saved()
         self._plan_save()
 
     def _on_left(self, took: float, worked: float, bytes: int) -> None:

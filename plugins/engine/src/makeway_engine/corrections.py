@@ -69,12 +69,15 @@ class Corrections:
         if gap > 0:
             self._recorder.amended(job, JobState.SUSPENDED)
 
-    def not_saved(self, job: Job) -> None:
-        """The state of a job could not be saved: it goes back to the one that it started from."""
-        saved = job.checkpointed
+    def not_saved(self, job: Job, before: Seconds | None) -> None:
+        """The state of a job could not be saved: it goes back to what was saved before, or that it started from.
+
+        :param before: work of this incarnation that was saved before; None: none was.
+        """
         if not job.marked_saved:
             return
-        put(job, checkpointed=0.0, marked_saved=job.begun_with > 0)
+        saved = job.checkpointed - (before or 0.0)
+        put(job, checkpointed=before or 0.0, marked_saved=before is not None or job.begun_with > 0)
         if self._transitions.is_leaving(job) and saved:
             put(job, lost=job.lost + saved)
             self._recorder.work_kept(job, -saved)

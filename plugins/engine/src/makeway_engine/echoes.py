@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from makeway.model import Job
 from makeway.record import Recorder
-from makeway.worlds.events import Checkpointed, Noticed, Obstructed, Started
+from makeway.worlds.events import BegunAnew, Checkpointed, Noticed, Obstructed, Started
 from makeway_engine.ledger import Ledger
 
 ENDS_KEPT = 100_000
@@ -36,7 +36,7 @@ class Echoes:
         if self._told:
             self._recorder.note("unheeded", job_id, self._ledger.now, event=name, why=why)
 
-    def job_of(self, event: Started | Noticed | Checkpointed | Obstructed) -> Job | None:
+    def job_of(self, event: Started | Noticed | Checkpointed | Obstructed | BegunAnew) -> Job | None:
         """Return the job that an event is about; None: there is none, or it is in another incarnation."""
         return self.known(event, event.job_id, event.incarnation)
 

@@ -30,6 +30,7 @@ from makeway.state import State
 from makeway.worlds.events import (
     Action,
     Adopted,
+    BegunAnew,
     Checkpointed,
     Cleaned,
     Command,
@@ -346,6 +347,8 @@ class Engine:
             reports.checkpointed(event)
         elif isinstance(event, Obstructed):
             reports.obstructed(event)
+        elif isinstance(event, BegunAnew):
+            reports.begun_anew(event)
         elif isinstance(event, Reused):
             reports.reused(event)
         elif isinstance(event, Adopted):

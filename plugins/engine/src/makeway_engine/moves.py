@@ -391,9 +391,10 @@ class Moves:
             run = max(0.0, run - self.clockwork.restart_time)
         interval = self.clockwork.checkpoint_interval
         saved = run - run % interval if interval else run
+        before = job.checkpointed if job.marked_saved else None
         put(job, checkpointed=saved, marked_saved=True)
         self.recorder.checkpointed(job, self.clockwork.checkpoint_time, self.ledger.now)
-        self.actions.append(SaveState(job, within=within))
+        self.actions.append(SaveState(job, within=within, before=before))
 
     def _move(self, job: Job, state: JobState) -> None:
         put(job, state=state)

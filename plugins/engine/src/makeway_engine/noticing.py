@@ -8,7 +8,7 @@ from makeway.config import FailureTable
 from makeway.metrics import tidy
 from makeway.model import Job, JobState
 from makeway.record import Recorder
-from makeway.worlds.events import Checkpointed, Noticed, Obstructed, Reused, Suspend
+from makeway.worlds.events import BegunAnew, Checkpointed, Noticed, Obstructed, Reused, Suspend
 from makeway_engine.corrections import Corrections
 from makeway_engine.deeds import overlap
 from makeway_engine.echoes import Echoes
@@ -123,6 +123,20 @@ class Noticing:
             return
         put(job, checkpointed=saved, marked_saved=True)
         self._recorder.note("saved", job.id, self._ledger.now, saved=tidy(job.begun_with + saved))
+
+    def begun_anew(self, event: BegunAnew) -> None:
+        """What a job was to go on from could not be used."""
+        job = self._echoes.job_of(event)
+        if job is None:
+            return
+        lost = job.begun_with
+        if not lost or not self._ledger.is_active(job) or self._transitions.is_leaving(job):
+            self._echoes.no_news(event, "it had nothing to go on from", job.id)
+            return
+        put(job, begun_with=0.0, lost=job.lost + lost)
+        self._recorder.work_kept(job, -lost)
+        self._recorder.work_lost(job, lost)
+        self._recorder.note("begun_anew", job.id, self._ledger.now, lost=tidy(lost), why=event.why)
 
     def obstructed(self, event: Obstructed) -> None:
         """A job cannot be checkpointed, or can be again."""

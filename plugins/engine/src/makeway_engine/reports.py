@@ -70,7 +70,7 @@ class Reports:
         self.echoes = Echoes(ledger, recorder, told=deeds is not None)
         noticing = Noticing(ledger, transitions, self._corrections, recorder, table, self.echoes, self.ended)
         self.noticed, self.checkpointed = noticing.noticed, noticing.checkpointed
-        self.obstructed = noticing.obstructed
+        self.obstructed, self.begun_anew = noticing.obstructed, noticing.begun_anew
         self.reused = noticing.reused
         self.no_news, self.known, self.has_ended = (
             self.echoes.no_news,
@@ -275,7 +275,7 @@ class Reports:
             self._kill_failed(action, event)
         elif isinstance(action, Checkpoint):
             self._note(action, event, rule="it goes back to its last checkpoint")
-            self._corrections.not_saved(job)
+            self._corrections.not_saved(job, action.before)
         elif not self._ledger.is_active(job):
             self.no_news(event, f"the job is {job.state.value}", job.id)
         elif isinstance(action, Start):

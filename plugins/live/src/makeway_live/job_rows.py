@@ -195,6 +195,7 @@ def _mark(job: Job, engine: Engine) -> _Mark:
         job.preempt_at,
         job.asked_at,
         job.checkpointed,
+        job.begun_with,
         job.kept,
         job.marks,
         job.id in engine.transitions.graces,

@@ -126,6 +126,11 @@ class Shown:
                 shown["cores"] = engine.recorder.cpus_of(placed)
         if job.obstacle:
             shown["obstacle"] = job.obstacle
+        safe = job.begun_with + job.checkpointed
+        if safe and (job.marked_saved or state is JobState.PENDING):
+            shown["saved"] = round(safe, 3)
+        if job.lost:
+            shown["lost"] = round(job.lost, 3)
         by = self._displacers.of(job)
         if by is not None:
             preemptor, mode, at = by

@@ -13,6 +13,8 @@ from makeway_local_world.daemon.foresight import Foresight, Taken
 from makeway_local_world.processes.saving import UNASKED
 
 Job = Mapping[str, Any]
+_TROUBLE = ("failed", "not_preempted", "policy_error", "begun_anew")
+"""Kinds of lines that say what went wrong."""
 _MOST = 8
 """Names that are listed; the rest is counted."""
 _HOW = {
@@ -78,6 +80,10 @@ def _sentences(known: Known) -> Iterator[str]:
         yield f"it reaches its time limit at {when(job['ends_at'])}"
     if job.get("obstacle", UNASKED) != UNASKED:
         yield f"it cannot be checkpointed: {job['obstacle']}"
+    if job.get("saved"):
+        yield f"saved of its work: {job['saved']:.0f} s"
+    if job.get("lost"):
+        yield f"lost of its work so far: {job['lost']:.0f} s"
     if which := [f"GPU {each['index']} ({each['uuid']})" for each in job.get("gpus", ())]:
         yield f"it has {_few(which)}"
     if known.failed:
@@ -221,9 +227,7 @@ def _past(known: Known) -> Iterator[str]:
         yield f"at {when(line['at'] + known.zero)} it {_BEEN.get(line['mode'], line['mode'])}{by}{why} [{line['by']}]"
     for line in took[-_MOST:]:
         yield f"at {when(line['at'] + known.zero)} it displaced {_who(known, line['job'])} by {line['mode']}"
-    for line in [each for each in known.lines if each["kind"] in ("failed", "not_preempted", "policy_error")][
-        -_MOST:
-    ]:
+    for line in [each for each in known.lines if each["kind"] in _TROUBLE][-_MOST:]:
         yield f"at {when(line['at'] + known.zero)}: {line.get('why') or line.get('reason') or line['kind']}"
 
 

@@ -40,14 +40,17 @@ class Notice:
                 self._left -= now - self._since
         self._since = None
 
+    def ran(self, now: float) -> float:
+        """Return for how long the job has run."""
+        return self._ran + (now - self._since if self._since is not None else 0.0)
+
     def move(self, asked: Mapping[str, Any] | None, now: float) -> None:
         """Take another notice, since the time limit was changed; one that was sent is not sent again at once."""
         sent = self.asked is not None and self._left is None
         self.asked, self._left = asked, None
         if asked is None:
             return
-        ran = self._ran + (now - self._since if self._since is not None else 0.0)
-        if not sent or float(asked["after"]) > ran:
+        if not sent or float(asked["after"]) > self.ran(now):
             self._left = float(asked["after"]) - self._ran
 
     def take(self, now: float) -> Mapping[str, Any] | None:

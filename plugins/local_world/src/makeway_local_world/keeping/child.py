@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+REPORT = "MAKEWAY_REPORT"
+"""Environment variable that numbers the descriptor by which a job says that it was saved."""
+
+
 class ChildError(Exception):
     """A step failed: which, on what, and why."""
 
@@ -35,10 +39,13 @@ class ChildError(Exception):
         return f"{self.step}\0{self.number}\0{self.what}".encode("utf-8", "surrogateescape")[:4000]
 
 
-def job(mandate: Mapping[str, Any], request_file: int, failure: int, keeper: int) -> NoReturn:
+def job(
+    mandate: Mapping[str, Any], request_file: int, failure: int, report: int | None, keeper: int
+) -> NoReturn:
     """Turn this process, which has root's rights if anybody has, into the job.
 
     :param failure: where a failure is written; it closes when the job begins.
+    :param report: what stays open for the job to say that it was saved, numbered by `REPORT`; None: nothing does.
     :param keeper: pid of the parent.
     """
     try:
@@ -53,7 +60,7 @@ def job(mandate: Mapping[str, Any], request_file: int, failure: int, keeper: int
             os._exit(1)  # the job has not begun: the daemon that finds its mark may start it anew
         os.lseek(request_file, 0, os.SEEK_SET)
         request = read_json(read_open(request_file))
-        _become(request, failure)
+        _become(request, failure, report=report)
     except BaseException as error:
         _say(error, failure)
     finally:
@@ -68,7 +75,7 @@ def helper(request: Mapping[str, Any], output: int) -> NoReturn:
     try:
         os.setsid()
         linux.die_with_parent(signal.SIGKILL)
-        _become(request, output, output)
+        _become(request, output, output=output)
     except BaseException as error:
         _say(error, output)
     finally:
@@ -84,9 +91,12 @@ def _say(error: BaseException, failure: int) -> None:
         write_all(failure, error.encode())
 
 
-def _become(request: Mapping[str, Any], failure: int, output: int | None = None) -> None:
+def _become(
+    request: Mapping[str, Any], failure: int, *, output: int | None = None, report: int | None = None
+) -> None:
     """Open, limit and execute what the owner asked for, with the owner's rights."""
-    _close_all_but(failure)
+    reports = [] if report is None else [report]
+    _close_all_but(failure, *reports)
     for name, values in request.get("limits", {}).items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is not None:
@@ -99,11 +109,14 @@ def _become(request: Mapping[str, Any], failure: int, output: int | None = None)
     _step("working directory", request["cwd"], os.chdir, request["cwd"])
     _open_standard(request, output)
     argv, kept = _program(request)
-    _close_all_but(failure, *kept)
+    _close_all_but(failure, *kept, *reports)
     _reset_signals()
     if request.get("stopped"):
         os.kill(os.getpid(), signal.SIGSTOP)
     environment = {str(key): str(value) for key, value in request["environment"].items()}
+    for handle in reports:
+        os.set_inheritable(handle, True)
+        environment[REPORT] = str(handle)
     if not request.get("die_with_keeper"):
         linux.die_with_parent(0)
     _step("exec", argv[0], _exec, argv, environment)
@@ -214,4 +227,4 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-__all__ = ["helper", "job", "open_log"]
+__all__ = ["REPORT", "helper", "job", "open_log"]

@@ -50,6 +50,8 @@ class Keeper:
         self.state = "starting" if post.since is None else "running"
         """starting, running, stopped, ending."""
         self.ending = Ending(self)
+        self._anew = ""
+        """Why the job did not go on from what was saved before, but began anew; empty: it did."""
         self._ahead = Notice(request.get("ahead"))
         if post.since is not None:
             self._ahead.runs(post.since)
@@ -76,6 +78,8 @@ class Keeper:
                     os.read(post.wake, 4096)
             elif post.failure is not None and handle == post.failure.fileno():
                 self._hear_child(post.failure)
+            elif post.report is not None and handle == post.report.fileno():
+                self._hear_report(post.report)
             elif handle in post.lines:
                 self._hear(post.lines[handle])
             else:
@@ -182,6 +186,30 @@ class Keeper:
             self.state = "running"
             self._ahead.runs(time.monotonic())
             self.say(say="noticed", state="running")
+
+    def _hear_report(self, line: socket.socket) -> None:
+        """The job says that it is safe as it stands, saved or brought back; or that it began anew, and why.
+
+        That is written down for the daemon, which may be gone, as this keeper may when it matters.
+        """
+        try:
+            data = words.receive(line)
+        except BlockingIOError:
+            return
+        if not data:
+            self.post.hear_no_reports()
+            return
+        try:
+            told = words.unpack(data)
+        except words.WordError:
+            return
+        ran: float | None = self._ahead.ran(time.monotonic())
+        if told.get("say") == "anew":
+            self._anew, ran = str(told.get("why"))[: words.LONGEST_REASON], None
+        written = words.pack(ran=ran, anew=self._anew) + b"\n"
+        with suppress(OSError):
+            os.pwrite(self.post.saved, written.ljust(words.SAVED_SIZE, b"\0"), 0)
+        self.say(say="saved")
 
     # -------------------------------------------------------------------------------- lines
     def say(self, **what: Any) -> None:
@@ -307,7 +335,8 @@ class Keeper:
 
         def then(status: int | None, output: str) -> None:
             why = "it took too long" if status is None else f"exit status {os.waitstatus_to_exitcode(status)}"
-            self.say(say="checkpointed", id=asked["id"], ok=status == 0, why=why, output=output)
+            ran = self._ahead.ran(time.monotonic())
+            self.say(say="checkpointed", id=asked["id"], ok=status == 0, why=why, output=output, ran=ran)
 
         self._help("checkpoint", command, float(asked["limit"]), then)
 

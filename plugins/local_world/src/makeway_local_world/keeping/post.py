@@ -51,6 +51,10 @@ class Post:
         """The file that says how the job ended, open."""
         self.lines = {line.fileno(): line}
         self.listener: socket.socket | None = None
+        self.saved = -1
+        """The file that says what of the job is saved, open; -1: nothing saves it."""
+        self.report: socket.socket | None = None
+        """Where the job says that it was saved; None: it does not."""
         self.leader = 0
         self.failure: socket.socket | None = None
         """Where the child says why it cannot become the job; it closes when it does. None: it has."""
@@ -72,13 +76,18 @@ class Post:
         signal.signal(signal.SIGTERM, self._be_told_to_end)
         self._listen()
         self.failure, its = socket.socketpair()  # no path leads to a socket, as one does to a pipe
-        failure = its.detach()
+        failure, report = its.detach(), None
+        if self.mandate.get("dumped"):
+            self.report, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            report = its.detach()
         keeper = os.getpid()
         self.leader = os.fork()
         if self.leader == 0:
             line = next(iter(self.lines.values()))
-            preparing.start(self.mandate, self._request, self._directory, line, failure, keeper)
+            preparing.start(self.mandate, self._request, self._directory, line, failure, report, keeper)
         os.close(failure)
+        if report is not None:
+            os.close(report)
         mark = self.failure.recv(1)  # nothing else can be heard before: the job is not there yet
         if mark not in (preparing.PLAIN, preparing.WATCHED):
             said = (mark + self.failure.recv(4096)).decode("utf-8", "surrogateescape")
@@ -93,7 +102,10 @@ class Post:
     def _take_on_rights(self) -> None:
         """Open what only root may open, and be root no more."""
         self._started = read_all(self._directory, words.STARTED) or b""
-        self.exit = os.open(words.EXIT, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self._directory)
+        flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.exit = os.open(words.EXIT, flags, dir_fd=self._directory)
+        if self.report is not None:
+            self.saved = os.open(words.SAVED, flags, dir_fd=self._directory)
         os.close(self._directory)
         rights.take_on(self.mandate)
 
@@ -126,6 +138,10 @@ class Post:
                         return
                     self.hear_no_more()
                     self.runs("running")
+                elif self.report is not None and handle == self.report.fileno():
+                    if not _hung_up(self.report):
+                        return
+                    self.hear_no_reports()
                 elif handle in self.lines:
                     if not _hung_up(self.lines[handle]):
                         return
@@ -140,9 +156,16 @@ class Post:
             found.register(handle, select.POLLIN)
         if self.listener is not None:
             found.register(self.listener.fileno(), select.POLLIN)
-        if self.failure is not None:
-            found.register(self.failure.fileno(), select.POLLIN)
+        for socket_ in (self.failure, self.report):
+            if socket_ is not None:
+                found.register(socket_.fileno(), select.POLLIN)
         return found
+
+    def hear_no_reports(self) -> None:
+        """The job will not say any more that it was saved."""
+        assert self.report is not None
+        self.report.close()
+        self.report = None
 
     def hear_no_more(self) -> None:
         """The child has said all that it had to say: nothing, if it has become the job."""

@@ -31,11 +31,13 @@ def start(
     directory: int,
     line: socket.socket,
     failure: int,
+    report: int | None,
     keeper: int,
 ) -> NoReturn:
     """Prepare the start, and become the job.
 
     :param failure: where it says that the start is written down, or why it failed; it closes when the job begins.
+    :param report: where the job itself says that it was saved; None: nothing saves it.
     :param keeper: pid of the parent.
     """
     try:
@@ -57,7 +59,7 @@ def start(
         with suppress(OSError):  # the keeper has gone
             write_all(failure, f"{step}\0{number}\0{what[:500]}".encode("utf-8", "surrogateescape"))
         os._exit(1)
-    child.job(mandate, request_file, failure, keeper)
+    child.job(mandate, request_file, failure, report, keeper)
 
 
 def _write_down(
@@ -65,11 +67,13 @@ def _write_down(
 ) -> None:
     """Make sure that the end can be written, then say that the job is about to start."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    handle = os.open(words.EXIT, flags, 0o600, dir_fd=directory)
-    try:
-        os.posix_fallocate(handle, 0, words.EXIT_SIZE)
-    finally:
-        os.close(handle)
+    for name, size in ((words.EXIT, words.EXIT_SIZE), (words.SAVED, words.SAVED_SIZE)):
+        if name == words.EXIT or mandate.get("dumped"):
+            handle = os.open(name, flags, 0o600, dir_fd=directory)
+            try:
+                os.posix_fallocate(handle, 0, size)
+            finally:
+                os.close(handle)
     if cgroup is not None:
         refused = cgroup.make(mandate.get("cgroup_limits", {}), keeper)
         if refused:

@@ -22,11 +22,15 @@ LONGEST = 65536
 """Bytes of one message."""
 EXIT_SIZE = 4096
 """Bytes that are kept for the exit file before the job starts; what is not written yet is zero."""
+SAVED_SIZE = 4096
+"""The same of the file that says what of the job is saved; jobs that nothing saves have none."""
+LONGEST_REASON = 300
+"""Characters of a reason that is kept there, each of up to 12 bytes of JSON."""
 LONGEST_MANDATE = 65536
 """Bytes of what root is to do for a start."""
 
 _HEAD = b'{"v":%d,' % VERSION
-STARTED, EXIT, LOCK, SOCKET = "started", "exit", "lock", "socket"
+STARTED, EXIT, SAVED, LOCK, SOCKET = "started", "exit", "saved", "lock", "socket"
 
 
 class WordError(Exception):
@@ -67,8 +71,8 @@ def unpack(data: bytes) -> dict[str, Any]:
     return words
 
 
-def written_exit(data: bytes) -> bytes | None:
-    """Return what a file `exit` says, once all of it is written; None: it is not."""
+def written(data: bytes) -> bytes | None:
+    """Return what a file `exit` or `saved` says, once all of it is written; None: it is not."""
     told = data.rstrip(b"\0")
     return told if told.endswith(b"\n") else None
 
@@ -107,7 +111,10 @@ __all__ = [
     "LOCK",
     "LONGEST",
     "LONGEST_MANDATE",
+    "LONGEST_REASON",
     "READABLE",
+    "SAVED",
+    "SAVED_SIZE",
     "SOCKET",
     "STARTED",
     "VERSION",
@@ -118,5 +125,5 @@ __all__ = [
     "runs",
     "send",
     "unpack",
-    "written_exit",
+    "written",
 ]

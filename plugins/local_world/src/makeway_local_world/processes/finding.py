@@ -91,8 +91,18 @@ class Finding:
         case.state = {"starting": "running"}.get(str(hello["state"]), str(hello["state"]))
         if case.cgroup is not None and case.state in ("running", "stopped"):
             case.state = "stopped" if case.cgroup.frozen() else "running"
+        self.saves(case.key, case.place)
         case.killed = hello.get("ends_by") == "daemon"
         case.gives_way = str(hello.get("then") or "")
+
+    def saves(self, key: Key, place: RunDirectory) -> None:
+        """Tell what is saved of a job, as its keeper has written down."""
+        found = place.saved()
+        if found.anew:
+            why = f"it began anew, for what was saved of it cannot be used: {found.anew}"
+            self._hand.tell(news.BegunAnew(key, why))
+        if found.ran is not None:
+            self._hand.tell(news.Saved(key, found.ran))
 
     def lose(self, look: Found, forced: str = "") -> tuple[str, str]:
         """Clean up after a keeper that has died; return why it did, and the rule that follows.

@@ -340,6 +340,8 @@ class Hand:
             self.finding.greeted(case, told)
         elif say == "noticed":
             self._notice(case, told["state"])
+        elif say == "saved":
+            self.finding.saves(case.key, case.place)
         elif say == "stuck":
             self.verbs.stuck(case, told)
         else:
@@ -373,6 +375,8 @@ class Hand:
         while (said := case.hear()) is not None and said:
             for told in said:
                 self._heed(case, told)
+        if case.dumped:
+            self.finding.saves(case.key, case.place)
         look = case.place.look()
         if look.fate is Fate.ALIVE:
             if case.line is None and case.handle >= 0 and not case.keeper_has_ended():

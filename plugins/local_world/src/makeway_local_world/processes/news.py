@@ -61,10 +61,18 @@ class Seen(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """Its checkpoint command has succeeded."""
+    """It was saved, or brought back from what was."""
 
     key: Key
     work: Seconds
+    """For how long it had run then."""
+
+
+class BegunAnew(NamedTuple):
+    """It could not go on from what was saved before."""
+
+    key: Key
+    why: str
 
 
 class Hindered(NamedTuple):
@@ -75,5 +83,5 @@ class Hindered(NamedTuple):
     """Empty: it can be."""
 
 
-News = Began | Done | Refused | Over | Lost | Seen | Saved | Hindered
-__all__ = ["Began", "Done", "Hindered", "Lost", "News", "Over", "Refused", "Saved", "Seen"]
+News = Began | Done | Refused | Over | Lost | Seen | Saved | BegunAnew | Hindered
+__all__ = ["Began", "BegunAnew", "Done", "Hindered", "Lost", "News", "Over", "Refused", "Saved", "Seen"]

@@ -6,6 +6,7 @@
       lock      held by the keeper for as long as it lives
       started   written before the job exists
       exit      zeros; written when nothing of it is left
+      saved     zeros; written when the job says that it was saved; only where it can be
       socket    on which the keeper can be called
 
 Root alone may enter it. The keeper has the owner's rights, and holds what it needs of it as open files.
@@ -29,7 +30,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import attrs
@@ -39,6 +40,7 @@ from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.files import open_directory, read_all, write_durably
 from makeway_local_world.submission import beside, directory_of, file_name
 
+T = TypeVar("T")
 Key = tuple[str, int]
 """Job and incarnation."""
 _UNSUITABLE = ("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs")
@@ -60,6 +62,15 @@ class Found(NamedTuple):
     fate: Fate
     started: dict[str, Any] | None
     exit: dict[str, Any] | None
+
+
+class Saved(NamedTuple):
+    """What is saved of an incarnation, as its keeper has written down."""
+
+    ran: float | None
+    """Seconds that it had run when it was saved last, or brought back; None: neither."""
+    anew: str
+    """Why it did not go on from what was saved before, but began anew; empty: it did."""
 
 
 @attrs.frozen
@@ -134,7 +145,7 @@ class RunDirectory:
         What its cgroup says comes from the kernel.
         """
         data = None if started is None else read_all(directory, words.EXIT)
-        told = None if data is None else words.written_exit(data[: words.EXIT_SIZE + 1])
+        told = None if data is None else words.written(data[: words.EXIT_SIZE + 1])
         if told is None:
             return None
         try:
@@ -162,7 +173,18 @@ class RunDirectory:
         """
         return self._opened(lambda at: self._read_exit(at, self._read(at, words.STARTED)))
 
-    def _opened(self, read: Callable[[int], dict[str, Any] | None]) -> dict[str, Any] | None:
+    def saved(self) -> Saved:
+        """Return what is saved of it; the keeper has the owner's rights, and is believed of that job alone."""
+        try:
+            data = self._opened(lambda at: read_all(at, words.SAVED))
+            told = None if data is None else words.written(data[: words.SAVED_SIZE])
+            found = {} if told is None else words.unpack(told)
+        except (OSError, words.WordError):
+            found = {}
+        ran, anew = found.get("ran"), found.get("anew")
+        return Saved(float(ran) if _are_numbers([ran], 1) else None, anew if isinstance(anew, str) else "")
+
+    def _opened(self, read: Callable[[int], T | None]) -> T | None:
         try:
             directory = open_directory(self.path)
         except FileNotFoundError:
@@ -271,4 +293,4 @@ def unsuitable(path: Path) -> str | None:
     return None
 
 
-__all__ = ["Fate", "Found", "Key", "RunDirectory", "all_keys", "filesystem_of", "unsuitable"]
+__all__ = ["Fate", "Found", "Key", "RunDirectory", "Saved", "all_keys", "filesystem_of", "unsuitable"]

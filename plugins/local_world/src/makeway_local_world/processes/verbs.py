@@ -251,7 +251,7 @@ class Verbs:
 
     def _saved(self, case: Case, action: Checkpoint, told: dict[str, Any]) -> None:
         if told["ok"]:
-            self._hand.tell(news.Saved(case.key, time.monotonic() - case.monotonic))
+            self._hand.tell(news.Saved(case.key, float(told["ran"])))
             self._hand.done(case.key, action)
             return
         output = str(told.get("output", "")).splitlines()

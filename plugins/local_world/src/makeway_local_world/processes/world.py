@@ -17,6 +17,7 @@ from makeway.model import Cluster, JobState, Seconds
 from makeway.worlds.api import Moment, Seen, State, Survey
 from makeway.worlds.events import (
     Action,
+    BegunAnew,
     Checkpoint,
     Checkpointed,
     Cleaned,
@@ -39,7 +40,7 @@ from makeway_local_world.processes.ends import End, end_of_plain
 from makeway_local_world.processes.gpus import Inventory, Nvidia
 from makeway_local_world.processes.hand import Hand
 from makeway_local_world.processes.news import News
-from makeway_local_world.processes.rundir import Fate, Found, Key, unsuitable
+from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, unsuitable
 from makeway_local_world.processes.settings import Settings
 from makeway_local_world.processes.site import Site
 
@@ -100,6 +101,8 @@ class LocalWorld:
 
     def _find_one(self, look: Found, case: Case | None) -> None:
         job_id, incarnation = look.key
+        if look.fate in (Fate.ENDED, Fate.LOST):
+            self._hand.finding.saves(look.key, RunDirectory(self.site.directory, look.key))
         if case is not None:
             state = JobState.SUSPENDED if case.state == "stopped" else JobState.RUNNING
             if case.killed:
@@ -223,6 +226,8 @@ class LocalWorld:
             return [Performed(piece.serial)] if 0 < piece.serial >= told.last_serial else []
         if isinstance(piece, news.Saved):
             return [Checkpointed(job_id, piece.work, incarnation)]
+        if isinstance(piece, news.BegunAnew):
+            return [BegunAnew(job_id, piece.why, incarnation)]
         if isinstance(piece, news.Hindered):
             return [Obstructed(job_id, piece.obstacle, incarnation)]
         if told.state is piece.state:
