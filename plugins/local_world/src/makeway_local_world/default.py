@@ -164,15 +164,18 @@ def lab(machine: Machine, world: str = "world/local") -> Config:
     """Return the configuration of a machine that several people share.
 
     Who has used less of late comes first. A user has half of the GPUs at most, in all partitions together, and in
-    ``urgent`` half of the CPUs and one GPU.
+    ``urgent`` half of the CPUs and one GPU. Half of the machine may be booked by one user.
     """
     plain = configuration(machine, world)
     normal, urgent = plain.partition
     everybody = {"Account": "lab", "User": "*"}
-    urgently = f"cpu={-(-machine.cpus // 2)}"
+    cpus, gpus = -(-machine.cpus // 2), -(-machine.gpus // 2)
+    urgently = f"cpu={cpus}"
+    bookings = {"user_bookings": 2, "booking_limit": 8 * HOUR, "booking_cpus": cpus}
     if machine.gpus:
-        everybody["GrpTRES"] = f"gres/gpu={-(-machine.gpus // 2)}"
+        everybody["GrpTRES"] = f"gres/gpu={gpus}"
         urgently += ",gres/gpu=1"
+        bookings["booking_gpus"] = gpus
     config = attrs.evolve(
         plain,
         cluster=attrs.evolve(plain.cluster, attributes={"associations": [{"Account": "lab"}, everybody]}),
@@ -187,6 +190,7 @@ def lab(machine: Machine, world: str = "world/local") -> Config:
             plugins=("limits/slurm", *plain.policy.plugins),
             settings={"priority/multifactor": {"weight_fairshare": WEIGHT, "calc_period": PERIOD}},
         ),
+        world=attrs.evolve(plain.world, settings=bookings),
     )
     validate(config, "lab")
     return config

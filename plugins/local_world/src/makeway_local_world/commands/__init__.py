@@ -25,6 +25,7 @@ history      history
 assistant    mcp, whose tools are ``makeway_local_world.assistant``
 monitor      monitor, whose screen is ``makeway_local_world.screen``
 stats        stats
+reserve      reserve
 site         reload, doctor, web
 ============ ========================================================================
 """

@@ -28,6 +28,7 @@ COMMANDS = {
     "release": "verbs:release",
     "requeue": "verbs:requeue",
     "resume": "verbs:resume",
+    "reserve": "reserve:reserve",
     "restore": "verbs:restore",
     "run": "foreground:run",
     "start": "verbs:start",

@@ -18,6 +18,7 @@ why          why, when and whom, in sentences
 outlook      what these sentences are made of
 wards        nodes that people have drained
 reserve      a full disk: room kept to record ends
+bookings     the calendar: who has booked what for when
 service      what the routes come to
 app          the routes; aiohttp is imported here and below
 stream       what happens, as server-sent events

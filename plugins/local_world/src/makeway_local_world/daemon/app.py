@@ -17,9 +17,11 @@ from urllib.parse import quote
 from aiohttp import web
 
 from makeway.errors import ConfigError, JournalError, MakewayError, PluginError, PolicyError
+from makeway_local_world.bookings import Amount
 from makeway_local_world.daemon import bodies
 from makeway_local_world.daemon.bodies import (
     LARGEST,
+    BookingBody,
     DrainBody,
     HistoryQuery,
     OrderBody,
@@ -290,6 +292,29 @@ async def undrain(request: web.Request) -> web.Response:
     return web.json_response(await request.app[SERVICE].undrain())
 
 
+async def bookings(request: web.Request) -> web.Response:
+    """List what is booked."""
+    return web.json_response(request.app[SERVICE].calendar.shown())
+
+
+async def book(request: web.Request) -> web.Response:
+    """Book CPUs and GPUs for a time to come."""
+    _must_control(request)
+    body = bodies.body_of(await request.read(), BookingBody)
+    found = await request.app[SERVICE].calendar.book(
+        caller_of(request).uid, Amount(body.cpus, body.gpus), body.start, body.end
+    )
+    return web.json_response(found)
+
+
+async def unbook(request: web.Request) -> web.Response:
+    """Give a booking back; for its user, and operators."""
+    _must_control(request)
+    return web.json_response(
+        await request.app[SERVICE].calendar.cancel(caller_of(request).uid, request.match_info["id"])
+    )
+
+
 async def history(request: web.Request) -> web.Response:
     """List jobs that have ended."""
     query = query_of(request, HistoryQuery)
@@ -355,6 +380,9 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/jobs/{id}/why", why),
     ("POST", "/v1/whom", whom),
     ("POST", "/v1/commands", order),
+    ("GET", "/v1/bookings", bookings),
+    ("POST", "/v1/bookings", book),
+    ("POST", "/v1/bookings/{id}/cancel", unbook),
     ("GET", "/v1/events", stream),
     ("GET", "/v1/history", history),
     ("POST", "/v1/reload", reload),

@@ -68,6 +68,16 @@ class DrainBody:
 
 
 @attrs.frozen(kw_only=True)
+class BookingBody:
+    """What is to be booked, and for when."""
+
+    cpus: int = limited(0, Number(0, 1e6), "With 0 the share of the CPUs that belongs to the GPUs.")
+    gpus: int = limited(0, Number(0, 1e6))
+    start: float = limited(0.0, Number(0, 1e11), "Unix time.")
+    end: float = limited(0.0, Number(0, 1e11), "Unix time.")
+
+
+@attrs.frozen(kw_only=True)
 class ReloadBody:
     """Another configuration."""
 
@@ -250,6 +260,7 @@ def _check_shape(body: bytes) -> None:
 
 __all__ = [
     "LARGEST",
+    "BookingBody",
     "DrainBody",
     "EventsQuery",
     "HistoryQuery",

@@ -14,6 +14,7 @@ import attrs
 
 from makeway_local_world.daemon.app import ROUTES, pages
 from makeway_local_world.daemon.bodies import (
+    BookingBody,
     DrainBody,
     EventsQuery,
     HistoryQuery,
@@ -40,6 +41,7 @@ _BODIES: Mapping[str, type[Any]] = {
     "/v1/jobs": Request,
     "/v1/whom": Request,
     "/v1/commands": OrderBody,
+    "/v1/bookings": BookingBody,
     "/v1/drain": DrainBody,
     "/v1/reload": ReloadBody,
     "/v1/web": PageBody,

@@ -42,6 +42,20 @@ class Share:
     """Bytes that the submissions of these jobs take."""
 
 
+@attrs.frozen(kw_only=True)
+class Bounds:
+    """What one user may book; operators are free of it."""
+
+    many: int = 3
+    """Bookings that are not over."""
+    longest: float = 12 * 3600.0
+    cpus: int = 0
+    """At any one time; 0: any."""
+    gpus: int = 0
+    unused: float = 900.0
+    """Seconds after which a booking that no job of its user is in falls back; 0: never."""
+
+
 class TooMany(MakewayError):  # noqa: N818  # an answer, not a fault
     """A user asks for more than the share of one user."""
 
@@ -131,4 +145,4 @@ class Fairness:
         return max(0.0, -account.left / self._share().requests)
 
 
-__all__ = ["LARGE", "Account", "Fairness", "Share", "TooMany"]
+__all__ = ["LARGE", "Account", "Bounds", "Fairness", "Share", "TooMany"]

@@ -66,6 +66,7 @@ class Front:
         assert runner.server is not None
         listener.listen(BACKLOG)
         door = asyncio.ensure_future(doorman.serve(listener, runner.server, lambda sock: peer(sock)[1]))
+        calendar = asyncio.ensure_future(self.service.calendar.keep())
         try:
             first = asyncio.ensure_future(self._mend())  # answered once the engine runs
             self.service.troubled = lambda: self._soon(self._mend)
@@ -74,6 +75,7 @@ class Front:
             first.cancel()
         finally:
             door.cancel()
+            calendar.cancel()
             await steps.close()
             await pages.close()
             await runner.cleanup()

@@ -19,7 +19,7 @@ import attrs
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.registry import world_settings
-from makeway_local_world.daemon.fairness import Share
+from makeway_local_world.daemon.fairness import Bounds, Share
 from makeway_local_world.places import Places
 from makeway_local_world.requests import Who
 
@@ -48,6 +48,8 @@ class Rules:
     """Who may ask for a page: ``all``, ``operators``, or nobody (``off``)."""
     web_port: int = 0
     """Where it is served; 0: anywhere."""
+    bookings: Bounds = attrs.field(factory=Bounds)
+    """What one user may book."""
 
     def check_operators(self, source: str) -> None:
         """Check that all operators exist.
@@ -124,6 +126,7 @@ def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, 
         web=str(getattr(settings, "web", "all")),
         web_port=int(getattr(settings, "web_port", 0)),
         share=_share(settings),
+        bookings=_bounds(settings),
     )
     rules.check_operators(source)
     return rules
@@ -136,6 +139,17 @@ def _share(settings: Any) -> Share:
         requests=getattr(settings, "user_requests", usual.requests),
         jobs=getattr(settings, "user_jobs", usual.jobs),
         storage=getattr(settings, "user_storage", usual.storage >> 20) << 20,
+    )
+
+
+def _bounds(settings: Any) -> Bounds:
+    usual = Bounds()
+    return Bounds(
+        many=getattr(settings, "user_bookings", usual.many),
+        longest=getattr(settings, "booking_limit", usual.longest),
+        cpus=getattr(settings, "booking_cpus", usual.cpus),
+        gpus=getattr(settings, "booking_gpus", usual.gpus),
+        unused=getattr(settings, "booking_unused", usual.unused),
     )
 
 

@@ -19,6 +19,7 @@ from makeway_live.drive import Live
 from makeway_live.views import Displacers, Shown
 from makeway_local_world import submission
 from makeway_local_world.daemon import wards
+from makeway_local_world.daemon.bookings import Calendar
 from makeway_local_world.daemon.desk import Desk, Unwritten
 from makeway_local_world.daemon.intake import Intake, Refusal, Taken
 from makeway_local_world.daemon.past import Past
@@ -114,6 +115,7 @@ class Service:
         self.trouble = self.reserve.why
         self.desk.failing = self._failing
         self.desk.after_turn.append(self._heard)
+        self.calendar = Calendar(self.desk, places.state, lambda: self.rules, plugins)
         self._warn(live.engine.ledger.jobs)
         self._shown: list[dict[str, Any]] = []
         self._shown_at = 0.0
@@ -397,7 +399,7 @@ class Service:
         world, before = config.world, self.live.engine.config.world
         if (world.name, world.settings, world.state) != (before.name, before.settings, before.state):
             notes.append("other settings of the world count after a restart: makeway down, makeway up")
-        await self.ask(lambda: self.live.reload(config, self.plugins, source=source))
+        await self.calendar.reloaded(config, lambda: self.live.reload(config, self.plugins, source=source))
         self.rules, self.source = rules, source
         forget()
         return {"config": source, "notes": notes, "policy": config.policy.preempt}

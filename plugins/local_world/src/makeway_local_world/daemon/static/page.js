@@ -147,6 +147,75 @@ async function submitForm(event) {
   }
 }
 
+// ----------------------------------------------------------------------------------- bookings
+async function refreshBookings() {
+  const found = await ask("/v1/bookings");
+  const days = new Map();
+  for (const booking of found.bookings) {
+    for (let day = midnight(Math.max(booking.start, nowThere())); day.getTime() / 1000 < booking.end; day = midnight(day.getTime() / 1000, 1)) {
+      const key = day.getTime();
+      days.set(key, [...(days.get(key) || []), booking]);
+    }
+  }
+  const drawn = [...days].sort(([first], [second]) => first - second).flatMap(([day, bookings]) => drawDay(day / 1000, bookings));
+  byId("bookings").replaceChildren(...(drawn.length ? drawn : [make("p", "Nothing is booked.", { class: "muted" })]));
+}
+
+/** The begin of the day of an instant, or of one after it. */
+function midnight(at, later = 0) {
+  const day = new Date(at * 1000);
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate() + later);
+}
+
+/** A day of the calendar: each booking in words, and as a bar over its 24 hours, which has a line every six. */
+function drawDay(day, bookings) {
+  const next = midnight(day, 1).getTime() / 1000;
+  const list = make("ul");
+  for (const booking of bookings) {
+    const what = [[booking.gpus, "GPU"], [booking.cpus, "CPU"]].filter(([count]) => count).map(([count, name]) => `${count} ${name}${count > 1 ? "s" : ""}`);
+    const slot = make("span", undefined, { class: "slot" });
+    const [start, end] = [Math.max(booking.start, day), Math.min(booking.end, next)];
+    slot.style.left = `${(100 * (start - day)) / (next - day)}%`;
+    slot.style.width = `${(100 * (end - start)) / (next - day)}%`;
+    const track = make("span", undefined, { class: "track", "aria-hidden": "true" });
+    track.append(slot);
+    const item = make("li");
+    item.append(make("span", `${minute(booking.start, day)} to ${minute(booking.end, day)} ${booking.user}: ${what.join(", ")}`), track);
+    if (state.control && (state.reader.operator || booking.user === state.reader.name)) {
+      const button = make("button", "cancel", { type: "button", "aria-label": `cancel booking ${booking.id}` });
+      button.addEventListener("click", () => book(`/v1/bookings/${booking.id}/cancel`, {}));
+      item.append(button);
+    }
+    list.append(item);
+  }
+  return [make("h3", new Date(day * 1000).toDateString()), list];
+}
+
+/** An instant to the minute, with its day if that is not `day`. */
+function minute(at, day) {
+  const two = (number) => String(number).padStart(2, "0");
+  const then = new Date(at * 1000);
+  const time = `${two(then.getHours())}:${two(then.getMinutes())}`;
+  return midnight(at).getTime() / 1000 === day ? time : `${two(then.getMonth() + 1)}-${two(then.getDate())} ${time}`;
+}
+
+async function book(path, body) {
+  try {
+    const told = await ask(path, { method: "POST", body: JSON.stringify(body) });
+    byId("booked").textContent = `${path.endsWith("cancel") ? "cancelled" : "booked"}: ${told.id}`;
+  } catch (error) {
+    byId("booked").textContent = error.message;
+  }
+  await refreshBookings().catch(() => {});
+}
+
+function bookForm(event) {
+  event.preventDefault();
+  const given = Object.fromEntries(new FormData(byId("book")));
+  const at = (text) => new Date(text).getTime() / 1000;
+  return book("/v1/bookings", { gpus: Number(given.gpus), cpus: Number(given.cpus), start: at(given.start), end: at(given.end) });
+}
+
 async function change(verb, job) {
   if (verb === "cancel" && !confirm(`End job ${job}?`)) return;
   try {
@@ -226,6 +295,7 @@ function listen() {
     for (const line of step.lines) {
       state.zero = step.wall - line.at;
       if (line.kind === "preempt") displaced(line.job, line.preemptor, line.mode, line.at + state.zero);
+      if (line.kind === "reload") refreshBookings().catch(() => {});
       if (line.kind === "state" && !LIVE.includes(line.state)) ends = true;
       const text = sentence(line);
       if (text) byId("events").prepend(make("li", text));
@@ -255,7 +325,7 @@ async function begin() {
   state.last = about.sequence;
   state.control = about.control;
   state.reader = about.reader;
-  byId("doing").hidden = byId("submitting").hidden = !about.control;
+  byId("doing").hidden = byId("submitting").hidden = byId("book").hidden = !about.control;
   state.environment = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: about.reader.home, USER: about.reader.name };
   byId("submit").elements.cwd.value = about.reader.home;
   byId("submit").elements.partition.replaceChildren(...about.partitions.map((name) => make("option", name)));
@@ -272,9 +342,11 @@ async function begin() {
   view.listeners.push(() => Object.assign(byId("gantt").dataset, { drawn: gantt.pieces, arrows: gantt.arrows }));
   await refresh();
   await refreshEnded();
+  await refreshBookings();
   layout();
   listen();
   byId("submit").addEventListener("submit", submitForm);
+  byId("book").addEventListener("submit", bookForm);
   byId("again").addEventListener("click", () => showOutput(state.chosen));
   byId("span").addEventListener("change", (event) => {
     live.span = Number(event.target.value);

@@ -1,0 +1,183 @@
+"""Bookings by hand (local-world 9): what they keep free, who makes way for them, and the calendar of a daemon."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from attacks import ANN, BEN
+
+from makeway.config import Config
+from makeway.errors import ConfigError
+from makeway.model import JobSpec
+from makeway.settings import structure
+from makeway_app.replay import Run, replay
+
+Site = Any
+
+
+def machine(*bookings: Mapping[str, Any], **more: Any) -> Config:
+    """Return a machine of 4 CPUs and 2 GPUs, with what is booked."""
+    return structure(
+        {
+            "cluster": {"attributes": {"bookings": list(bookings)}},
+            "node": [{"name": "here", "cpus": 4, "memory_mb": 4000, "gres": {"gpu": 2}}],
+            "partition": [
+                {"name": "normal", "default": True},
+                {"name": "urgent", "priority_tier": 2, "preempt_mode": ["off"]},
+            ],
+            "policy": {
+                "select": "select/cons_tres",
+                "select_parameters": ["CR_Core"],
+                "preempt": "preempt/partition_prio",
+                "preempt_mode": ["suspend", "gang"],
+                "plugins": ["limits/bookings", "preempt/gpu_requeue"],
+            },
+            "scheduler": {"type": "easy", **more},
+        },
+        Config,
+        "test",
+    )
+
+
+ANNS = {"user": "ann", "gpus": 1, "cpus": 1, "start": 100.0, "end": 200.0}
+"""One of the two GPUs."""
+
+
+def gpu(id: str, user: str, at: float, run_time: float, limit: float | None, **more: Any) -> JobSpec:
+    """Return a job with a GPU."""
+    return JobSpec(
+        id=id, user=user, submit_at=at, run_time=run_time, time_limit=limit, gres={"gpu": 1}, **more
+    )
+
+
+def starts(run: Run) -> dict[str, float | None]:
+    """Return when each job last started."""
+    found = run.summary()["jobs"]
+    return {
+        name: each["intervals"][-1]["start"] if each["intervals"] else None for name, each in found.items()
+    }
+
+
+def test_no_job_whose_limit_reaches_into_the_time_has_what_is_booked() -> None:
+    """One GPU is not booked; on the other a job of 50 s is over in time, and one of 150 s waits for the end."""
+    jobs = [
+        gpu("other", "bob", 0, 400, 500),
+        gpu("long", "bob", 10, 50, 150),
+        gpu("short", "bob", 11, 50, 80),
+        JobSpec(id="cpus", user="bob", submit_at=12, run_time=300, time_limit=500),
+    ]
+    run = replay(machine(ANNS), jobs)
+    assert starts(run) == {"other": 0.0, "long": 200.0, "short": 11.0, "cpus": 12.0}
+    assert starts(replay(machine(), jobs))["long"] == 10.0
+
+
+def test_the_user_has_it_before_all_others_and_after_the_end_as_all_others() -> None:
+    """Jobs of Ann pass one that came first and has a higher priority, which waits for the end of the booking."""
+    jobs = [
+        gpu("busy", "bob", 0, 300, 300),
+        gpu("first", "bob", 110, 20, 150, priority=9000),
+        gpu("anns", "ann", 120, 30, None),
+        gpu("more", "ann", 121, 30, None),
+    ]
+    assert starts(replay(machine(ANNS), jobs)) == {"busy": 0.0, "anns": 120.0, "more": 150.0, "first": 200.0}
+
+
+def test_nobody_takes_it_from_there() -> None:
+    """An urgent job displaces the other one, whether Ann's job runs or not: then a GPU is idle, and stays so."""
+    for run_time in (140, 90):
+        jobs = [
+            gpu("old", "bob", 0, 1000, None),
+            gpu("anns", "ann", 50, run_time, None),
+            gpu("urgent", "bob", 150, 10, 20, partitions=("urgent",)),
+        ]
+        run = replay(machine(ANNS), jobs)
+        assert starts(run) == {"old": 160.0, "anns": 50.0, "urgent": 150.0}
+
+
+def test_cpus_are_booked_likewise() -> None:
+    """Two of four: of two jobs with two CPUs and no limit, one waits until 200, and Ann's starts at once."""
+    booked = {"user": "ann", "cpus": 2, "start": 100.0, "end": 200.0}
+    jobs = [
+        JobSpec(id="old", user="bob", submit_at=0, run_time=500, tasks=2),
+        JobSpec(id="new", user="bob", submit_at=1, run_time=500, tasks=2),
+        JobSpec(id="anns", user="ann", submit_at=2, run_time=150, tasks=2),
+    ]
+    assert starts(replay(machine(booked), jobs)) == {"old": 0.0, "new": 200.0, "anns": 2.0}
+
+
+def test_a_wrong_table_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"bookings\[0\].*gpu"):
+        replay(machine({"user": "ann", "gpu": 1, "start": 0.0, "end": 1.0}), [])
+
+
+# ------------------------------------------------------------------------------------ a daemon
+def test_the_calendar_outlives_the_daemon_and_says_what_is_wrong(up: Site) -> None:
+    """It is on the disk before it is answered; each mistake is one line."""
+    assert "booking 1: 1 CPU from" in up.ok(
+        "reserve", "--cpus", "1", "--from", "now+1hour", "--to", "now+2hours"
+    )
+    job = up.submit("--time", "90", "-c", "2", "--", "sleep", "600")
+    up.until(lambda: up.jobs()[job]["reason"].startswith("booked by") or up.jobs()[job]["state"] == "RUNNING")
+    up.processes[-1].send_signal(signal.SIGKILL)
+    up.processes[-1].wait()
+    up.up()
+    for words, said in (
+        (("--gpus", "1", "--from", "now", "--to", "now+1hour"), "got 1 GPUs; this machine has 0"),
+        (("--cpus", "1", "--from", "now+2hours", "--to", "now+1hour"), "before it begins"),
+        (("--cpus", "1", "--from", "2026-01-01T10:00", "--to", "now+1hour"), "which has passed"),
+        (("--cpus", "2", "--from", "now+1hour", "--to", "now+2hours"), "1 can be booked then: booked by"),
+        (("--cancel", "7"), "there is no booking 7"),
+    ):
+        result = up.run("reserve", *words)
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1), words
+        assert said in result.stderr
+    assert up.run("reserve", "--from", "now").exit_code == 2
+    assert up.ok("reserve").splitlines()[1].split()[0] == "1"
+    up.ok("reserve", "--cancel", "1")
+    assert len(up.ok("reserve").splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
+def test_users_have_limits_and_jobs_make_way(system: Site) -> None:
+    """A user has three bookings, and cancels no other's; a job without a limit makes way once the time has come."""
+    user = pwd.getpwuid(ANN).pw_name
+
+    def book(uid: int, after: float, hours: float = 1.0, cpus: int = 1) -> Any:
+        start = time.time() + after * 3600
+        body = {"cpus": cpus, "start": start, "end": start + hours * 3600}
+        return system.ask(uid, "post", "/v1/bookings", body)
+
+    for number in (1, 2, 3):
+        assert book(ANN, number)["id"] == number
+    assert "user_bookings allows 3" in str(book(ANN, 4))
+    assert "booking_limit allows 12" in str(book(BEN, 4, hours=13))
+    assert f"belongs to {user}" in str(system.ask(BEN, "post", "/v1/bookings/1/cancel"))
+    job = system.submit("-c", "2", "--", "sleep", "600")
+    told = f"it waits: booked by {user} from "
+    system.until(lambda: told in system.ok("why", job), told)
+    for number in (1, 2, 3):
+        system.ask(ANN, "post", f"/v1/bookings/{number}/cancel")
+    system.until(lambda: system.state_of(job) == "RUNNING", "a start once nothing is booked")
+    book(ANN, 0)
+    body = {"command": ["/bin/sleep", "600"], "cwd": "/", "environment": {"PATH": "/bin"}, "key": "anns"}
+    anns = system.ask(ANN, "post", "/v1/jobs", body)["id"]
+    system.until(lambda: system.state_of(anns) == "RUNNING", "a start in the booking")
+    found = system.jobs()[job]
+    assert (found["state"], found["displaced"]["by"], found["displaced"]["how"]) == (
+        "PENDING",
+        anns,
+        "requeue",
+    )
+
+
+def test_what_is_not_used_falls_back(site: Site) -> None:
+    site.config.write_text(site.config.read_text() + "settings = { booking_unused = 0.5 }\n")
+    site.up()
+    site.ok("reserve", "--cpus", "2", "--from", "now", "--to", "now+1hour")
+    site.until(lambda: len(site.ok("reserve").splitlines()) == 1)
