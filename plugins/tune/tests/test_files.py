@@ -52,6 +52,27 @@ def test_slurm(conf: Path) -> None:
     ]
 
 
+def test_slurm_priorities(conf: Path) -> None:
+    """Where weights say how far priorities go, thresholds are tried at its quarters; 8000 + 4000 are 12000."""
+    weights = "PriorityWeightAge=8000\nPriorityWeightQOS=4000\n"
+    text = conf.read_text().replace("sched/builtin", "sched/backfill")
+    conf.write_text(
+        text.replace("PriorityType=priority/basic\n", f"PriorityType=priority/multifactor\n{weights}")
+    )
+    names = {each.name: each.values for each in site(conf).knobs}
+    levels = ("3000", "6000", "9000")
+    assert names["PreemptParameters=min_exempt_priority"] == levels
+    assert names["SchedulerParameters=bf_min_prio_reserve"] == levels
+    chosen = (
+        ("PreemptParameters=min_exempt_priority", "6000"),
+        ("SchedulerParameters=bf_min_prio_reserve", "3000"),
+    )
+    with site(conf).placed(chosen) as (path, _):
+        read = load_config(path).config
+    assert read.policy.preemption.min_exempt_priority == 6000
+    assert read.scheduler.clockwork["bf_min_prio_reserve"] == 3000  # type: ignore[index]
+
+
 def test_slurm_includes_and_continued_lines(tmp_path: Path) -> None:
     """A setting is changed in the file that holds it, and a record in the part of its line that has the key."""
     (tmp_path / "slurm.conf").write_text(
@@ -86,6 +107,9 @@ def test_slurm_includes_and_continued_lines(tmp_path: Path) -> None:
 def test_lsf() -> None:
     """Keywords of lsb.params and of a queue, each in its own file."""
     found = site(ROOT / "examples/lsf/lsb.queues")
+    of_queues = {each.name for each in found.knobs if each.name.startswith("queue ")}
+    assert {"queue long MAX_TOTAL_TIME_PREEMPT", "queue short PREEMPT_DELAY"} <= of_queues
+    assert not {"queue long PREEMPT_DELAY", "queue short MAX_JOB_PREEMPT"} & of_queues
     chosen = (("PREEMPT_FOR", ""), ("MAX_JOB_PREEMPT", "2"), ("queue normal MAX_JOB_PREEMPT", "1"))
     assert changed(found, *chosen) == [
         "-PREEMPT_FOR            = LEAST_RUN_TIME MINI_JOB",
@@ -116,12 +140,27 @@ def test_moab() -> None:
         ("JOBPREEMPTMINACTIVETIME", "00:30:00"),
         ("QOSCFG[low] PRIORITY", "1"),
     )
+    policies = next(each for each in found.knobs if each.name == "PREEMPTPOLICY")
+    assert set(policies.values) == {"SUSPEND", "CHECKPOINT", "CANCEL"}
     assert changed(found, *chosen) == [
         "-PREEMPTPOLICY        REQUEUE",
         "+PREEMPTPOLICY        SUSPEND",
         "-QOSCFG[low]  QFLAGS=PREEMPTEE PRIORITY=100 JOBFLAGS=RESTARTABLE",
         "+QOSCFG[low]  QFLAGS=PREEMPTEE PRIORITY=1 JOBFLAGS=RESTARTABLE",
         "+JOBPREEMPTMINACTIVETIME 00:30:00",
+    ]
+
+
+def test_moab_priorities_of_classes(tmp_path: Path) -> None:
+    """Each credential that has a priority has another one to try."""
+    (tmp_path / "moab.cfg").write_text(
+        "PREEMPTPOLICY REQUEUE\nCLASSCFG[long] PRIORITY=10 MAXPROC=8\nUSERCFG[ada] MAXJOB=1\n"
+    )
+    found = site(tmp_path / "moab.cfg")
+    assert [each.name for each in found.knobs if "PRIORITY" in each.name] == ["CLASSCFG[long] PRIORITY"]
+    assert changed(found, ("CLASSCFG[long] PRIORITY", "1000")) == [
+        "-CLASSCFG[long] PRIORITY=10 MAXPROC=8",
+        "+CLASSCFG[long] PRIORITY=1000 MAXPROC=8",
     ]
 
 
@@ -149,11 +188,20 @@ def test_kueue(tmp_path: Path) -> None:
     chosen = (
         ("ClusterQueue research withinClusterQueue", "LowerPriority"),
         ("ClusterQueue research reclaimWithinCohort", "Any"),
+        ("ClusterQueue research borrowWithinCohort.policy", "LowerPriority"),
     )
     assert sorted(changed(found, *chosen)) == [
+        "+      policy: LowerPriority",
+        "+    borrowWithinCohort:",
         "+    reclaimWithinCohort: Any",
         "+    withinClusterQueue: LowerPriority",
         "+  preemption:",
+    ]
+    borrowing = chosen[2:]
+    assert changed(found, *borrowing) == [
+        "+  preemption:",
+        "+    borrowWithinCohort:",
+        "+      policy: LowerPriority",
     ]
     with found.placed(chosen) as (path, _):
         assert load_config(path).config.policy.preempt == "kueue/cohort"
@@ -193,19 +241,27 @@ def test_qos_are_changed_by_commands(tmp_path: Path) -> None:
         "Name|Priority|GraceTime|Preempt|PreemptMode|PreemptExemptTime|Flags\n"
         "low|0|00:00:00||cluster||\nhigh|9|00:00:00|low|cluster||\n"
     )
+    conf.write_text(f"PriorityType=priority/multifactor\nPriorityWeightQOS=800\n{conf.read_text()}")
     config = load_config(conf, accounting=[qos]).config
     found = site_of(conf, config, ["QOS="], accounting=(qos,))
     assert {each.name: each.values for each in found.knobs} == {
         "QOS=low PreemptMode": ("requeue", "cancel"),
         "QOS=low GraceTime": ("00:01:00", "00:05:00", "00:15:00"),
         "QOS=low PreemptExemptTime": ("00:10:00", "00:30:00", "01:00:00", "04:00:00"),
+        "QOS=low MinPrioThreshold": ("200", "400", "600"),
     }
-    chosen = (("QOS=low PreemptMode", "cancel"), ("QOS=low GraceTime", "00:05:00"))
+    chosen = (
+        ("QOS=low PreemptMode", "cancel"),
+        ("QOS=low GraceTime", "00:05:00"),
+        ("QOS=low MinPrioThreshold", "400"),
+    )
     assert found.diff(chosen).splitlines() == [
         "sacctmgr modify qos low set PreemptMode=cancel",
         "sacctmgr modify qos low set GraceTime=300",
+        "sacctmgr modify qos low set MinPrioThreshold=400",
     ]
     with found.placed(chosen) as (path, accounting):
         (low, _) = load_config(path, accounting=accounting).config.qos
     assert (low.preempt_mode, low.grace_time) == (("cancel",), 300.0)
+    assert low.attributes["MinPrioThreshold"] in ("400", 400)
     assert "cluster" in qos.read_text()

@@ -10,7 +10,7 @@ from makeway_moab_qos.grammar import Entry, attributes, parse
 from makeway_moab_qos.parameters import METHODS, PLAIN
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "PREEMPTPOLICY": ("REQUEUE", "SUSPEND", "CANCEL"),
+    "PREEMPTPOLICY": ("REQUEUE", "SUSPEND", "CHECKPOINT", "CANCEL"),
     "JOBPREEMPTMINACTIVETIME": ("00:10:00", "00:30:00", "01:00:00"),
     "JOBPREEMPTMAXACTIVETIME": ("01:00:00", "04:00:00", "12:00:00"),
     "JOBPREEMPTCOMPLETIONTIME": ("00:15:00", "01:00:00"),
@@ -18,6 +18,7 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "XFACTORWEIGHT": ("0", "10", "100"),
 }
 """Parameter -> values worth a try."""
+_RANKED = ("QOSCFG", "CLASSCFG", "ACCOUNTCFG", "GROUPCFG", "USERCFG")
 _PRIORITY = ("1", "100", "1000", "10000")
 
 
@@ -41,16 +42,16 @@ def _plain(entries: Sequence[Entry], file: str, *, maui: bool) -> Iterator[Knob]
 
 
 def _priorities(entries: Sequence[Entry], file: str, *, maui: bool) -> Iterator[Knob]:
-    """Yield the priority of each QoS, where the file gives one."""
+    """Yield the priority of each QoS, class and so on, where the file gives one."""
     for entry in entries:
-        if entry.param != "QOSCFG" or not entry.index:
+        if entry.param not in _RANKED or not entry.index:
             continue
         found, _ = attributes(entry, maui=maui)
         now = next((each.value for each in found if each.name == "PRIORITY"), "")
         if now:
-            yield knob(
-                f"QOSCFG[{entry.index}] PRIORITY", file, now, _PRIORITY, with_priority, qos=entry.index
-            )
+            about = f"{entry.param}[{entry.index}] PRIORITY"
+            param, index = entry.param, entry.index
+            yield knob(about, file, now, _PRIORITY, with_priority, param=param, index=index)
 
 
 def with_parameter(text: str, value: str, param: str) -> str:
@@ -69,10 +70,10 @@ def with_parameter(text: str, value: str, param: str) -> str:
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{param} {value}\n"
 
 
-def with_priority(text: str, value: str, qos: str) -> str:
-    """Return a file with another priority of a QoS."""
+def with_priority(text: str, value: str, param: str, index: str) -> str:
+    """Return a file with another priority of a QoS, class and so on."""
     pattern = re.compile(
-        rf"^([ \t]*QOSCFG[ \t]*\[[ \t]*{re.escape(qos)}[ \t]*\][^#\n]*?(?<![\w.\-])PRIORITY[ \t]*=[ \t]*)[^\s#]+",
+        rf"^([ \t]*{param}[ \t]*\[[ \t]*{re.escape(index)}[ \t]*\][^#\n]*?(?<![\w.\-])PRIORITY[ \t]*=[ \t]*)[^\s#]+",
         re.IGNORECASE | re.MULTILINE,
     )
     return pattern.sub(lambda match: f"{match[1]}{value}", text, count=1)

@@ -239,7 +239,8 @@ def _calibrated(work: Work, loaded: Loaded) -> tuple[dict[str, Any] | None, list
         warm_up=asked.warm_up,
     )
     stop: list[object] = []
-    timer = threading.Timer(work.within, stop.append, ["time is over"])
+    began = time.monotonic()
+    timer = threading.Timer(work.began + work.within - began, stop.append, ["time is over"])
     timer.daemon = True
     timer.start()
     board = Board(["as configured"], console(err=True))
@@ -255,6 +256,7 @@ def _calibrated(work: Work, loaded: Loaded) -> tuple[dict[str, Any] | None, list
     timer.cancel()
     if stop:
         raise work.too_long()
+    work.one = time.monotonic() - began
     metrics = done.column.metrics
     work.runner.kept[(), ALL] = Outcome(identity="", metrics=done.column.figures, by_job=ByJob.of(metrics))
     # Partitions and the sentences; accounts and users are in --json.

@@ -22,21 +22,24 @@ from makeway_tune.answer import Answer, answer, candidate, groups_of, measures_o
 from makeway_tune.facts import Costs, Facts, facts_of
 from makeway_tune.files import Chosen
 from makeway_tune.goals import Goals
-from makeway_tune.log import Array, Log, busiest
+from makeway_tune.log import DAY, Array, Log, busiest
 from makeway_tune.runs import Runner
 from makeway_tune.search import Score, front, search
 from makeway_tune.sure import Drawn, disturbed
 
 ALL, SHORT = "all", "short"
-_SEARCHING, _LEANING = 0.45, 0.55
-"""Shares of the time at which the search is over, and the search for changes that change nothing."""
-_SLOW = 0.1
-"""Share of the search's time that one trial may take."""
+_SEARCHING, _LEANING = 0.4, 0.47
+"""Shares of the time that is left after the site as configured, at which the search is over, and the search for changes
+that change nothing."""
+_SLOW, _SLOWER = 0.1, 4.0
+"""Share of the search's time that one trial may take, and how many times that of the site as configured in any case."""
 _FINALISTS = 5
 _DISTURBED = 2
 """Replays with other run times."""
+_MANY = 20
+"""So many replays of the whole log fit into time that is not short."""
 
-_NARROW = "not all was replayed with other run times, for want of time: intervals are a little too narrow"
+_NARROW = "there was no time for all replays with other run times, so that intervals are a little too narrow"
 
 Advance = Callable[[int], None]
 """Told how many more replays are over."""
@@ -67,18 +70,28 @@ class Work:
     """Jobs of these."""
     names: list[str] = attrs.field(factory=lambda: [ALL])
     """Workloads that are replayed whole: the log, then the log with other run times."""
+    others: bool = True
+    """Whether any other setting was tried."""
+    _took: Seconds = 0.0
+    """What a trial of the site as configured takes."""
+    _replayed: float = 0.0
+    """When the site as configured was."""
 
     @property
     def _until(self) -> float:
         return self.began + self.within
 
+    def _at(self, share: float) -> float:
+        """Return when so much of the time is over that was left after the site as configured."""
+        return self._replayed + share * max(0.0, self._until - self._replayed)
+
     @property
     def _searching(self) -> float:
-        return self.began + self.within * _SEARCHING
+        return self._at(_SEARCHING)
 
     # -------------------------------------------------------------------------- as configured
     def as_configured(self, start: Seconds | None, seed: int, advance: Advance = _silent) -> None:
-        """Replay the site as it is: the log, and the log with other run times.
+        """Replay the site as it is: the log, and the log with other run times, as often as there is time for.
 
         :raises ConfigError: there is no time for that.
         """
@@ -87,17 +100,22 @@ class Work:
             self.runner.add(f"{ALL}~{at}", disturbed(self.log.jobs, seed * 1000 + at), start)
         names = [ALL, *(f"{ALL}~{at}" for at in range(_DISTURBED))]
         missing = [each for each in names if ((), each) not in self.runner.kept]
+        few = 1 if len(missing) < len(names) else 2
         began = time.monotonic()
-        found = self.runner.outcomes(
-            [((), each) for each in names], until=max(self._until, began + 1.0), advance=advance
-        )
-        at_once = min(self.runner.workers, len(missing))
-        self.one = (time.monotonic() - began) / math.ceil(len(missing) / at_once)
-        self.names = [each for each in names if ((), each) in found]
-        if ALL not in self.names:
+        self._replay_whole((), missing[:few], advance)
+        if not self.one:
+            self.one = (time.monotonic() - began) / math.ceil(few / self.runner.workers)
+        if ((), ALL) not in self.runner.kept:
             raise self.too_long()
+        if self.one * _MANY < self.within:
+            self._replay_whole((), missing[few:], advance)
+        self.names = [each for each in names if ((), each) in self.runner.kept]
         if len(self.names) < len(names):
             self.cut.append(_NARROW)
+        self._replayed = time.monotonic()
+
+    def _replay_whole(self, chosen: Chosen, names: Sequence[str], advance: Advance) -> None:
+        self.runner.outcomes([(chosen, each) for each in names], until=self._until, advance=advance)
 
     def too_long(self) -> ConfigError:
         """Return what is said where the site as configured cannot be replayed in time."""
@@ -117,6 +135,7 @@ class Work:
             until=self._searching,
             progress=advance,
         )
+        self.others = len(tried) > 1
         if len(tried) + len(self.runner.refused) < trials and time.monotonic() >= self._searching:
             self.cut.append(f"{len(tried):,} of {trials:,} candidates were tried, for want of time")
         if self.runner.slow:
@@ -126,10 +145,10 @@ class Work:
 
     @property
     def _longest(self) -> Seconds:
-        return self.within * _SEARCHING * _SLOW
+        return max((self._searching - self._replayed) * _SLOW, self._took * _SLOWER)
 
     def _choose_days(self, trials: int) -> None:
-        """Take a week, or so many of its days that all trials fit into the time."""
+        """Take a week, or so many of its days that all trials fit into the time, and at least one."""
         today = self._facts(self.runner.kept[(), ALL])
         weight = _shares(today.waits) + _shares(today.lost)
         most = min(self.log.drawn, max(1, self.log.parts // 2))
@@ -137,13 +156,13 @@ class Work:
         left = max(0.0, self._searching - time.monotonic()) * self.runner.workers / trials
         expected = self.one * float(busiest(self.log, weight, most).mean())
         if expected > left:
-            self.days = max(1, int(most * left / expected))
-        took = self._take(busiest(self.log, weight, self.days))
-        while (
-            self.days < most and 2 * took < left
-        ):  # what waits grows with the days, so that a few take little
+            least = min(most, max(1, round(DAY / self.log.length)))
+            self.days = max(least, int(most * left / expected))
+        self._took = self._take(busiest(self.log, weight, self.days))
+        # What waits grows with the days, so that a few take less than their share.
+        while self.days < most and 2 * self._took < left:
             self.days = min(most, 2 * self.days)
-            took = self._take(busiest(self.log, weight, self.days))
+            self._took = self._take(busiest(self.log, weight, self.days))
         if self.days < most:
             self.cut.append(
                 f"candidates were tried on {count(self.days, self.log.unit)} of the log, "
@@ -169,7 +188,7 @@ class Work:
         outcomes = self.runner.outcomes(
             [((), SHORT), *((each, SHORT) for each in chosen)],
             longest=self._longest,
-            until=self.began + self.within * (_SEARCHING if searching else _LEANING),
+            until=self._at(_SEARCHING if searching else _LEANING),
         )
         today = outcomes[(), SHORT]
         return [self._score(outcomes.get((each, SHORT)), today) for each in chosen]
@@ -213,7 +232,7 @@ class Work:
             found = self.runner.outcomes([(each, name) for each in best], until=self._until, advance=advance)
             missed = [each for each in best if (each, name) not in found and each not in self.runner.refused]
             if at and missed:
-                self.cut.append(_NARROW)
+                self.cut += [] if _NARROW in self.cut else [_NARROW]
                 return
 
     def _lean(self, chosen: Chosen, tried: dict[Chosen, Score]) -> Chosen:
@@ -250,7 +269,12 @@ class Work:
             )
             for at, each in enumerate(every)
         ]
-        return answer(candidates, self.goals, groups)
+        found = answer(candidates, self.goals, groups)
+        return (
+            found
+            if self.others
+            else attrs.evolve(found, reason="no other setting was tried, for want of time")
+        )
 
     def _runs(self, chosen: Chosen) -> list[Facts]:
         kept = self.runner.kept

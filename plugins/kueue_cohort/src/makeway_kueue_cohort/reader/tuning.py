@@ -14,6 +14,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """Key of a ClusterQueue's preemption -> what it may say; the first one is the default."""
 _BORROW = ("Never", "LowerPriority")
+_COHORT = ("cohort", "cohortName")
 
 
 def knobs(source: Source) -> Sequence[Knob]:
@@ -35,11 +36,14 @@ def _knobs(text: str, file: str) -> Iterator[Knob]:
             about = f"ClusterQueue {name} {key}"
             yield knob(about, file, now, words, written, default=words[0], queue=name, key=key)
         borrow = None if stanza is None else _get(stanza, "borrowWithinCohort")
-        policy = _scalar(borrow, "policy")
-        if policy is not None and borrow is not None and not borrow.flow_style:
+        if any(_scalar(spec, each) is not None for each in _COHORT) and not (borrow and borrow.flow_style):
+            policy = _scalar(borrow, "policy")
+            now = "" if policy is None else str(policy.value)
             about = f"ClusterQueue {name} borrowWithinCohort.policy"
-            now, inside = str(policy.value), "borrowWithinCohort"
-            yield knob(about, file, now, _BORROW, written, queue=name, key="policy", inside=inside)
+            inside, key = "borrowWithinCohort", "policy"
+            yield knob(
+                about, file, now, _BORROW, written, default=_BORROW[0], queue=name, key=key, inside=inside
+            )
 
 
 def written(text: str, value: str, queue: str, key: str, inside: str = "") -> str:
@@ -50,17 +54,26 @@ def written(text: str, value: str, queue: str, key: str, inside: str = "") -> st
     spec = _queues(text).get(queue)
     if spec is None:
         return text
-    stanza = _get(spec, "preemption")
-    if stanza is not None and inside:
-        stanza = _get(stanza, inside)
-    if stanza is None:
-        indent = " " * spec.start_mark.column
-        return _inserted(text, spec.end_mark, f"{indent}preemption:\n{indent}  {key}: {value}\n")
+    outer = _get(spec, "preemption")
+    stanza = outer if outer is None or not inside else _get(outer, inside)
     at = _scalar(stanza, key)
     if at is not None:
         return text[: at.start_mark.index] + value + text[at.end_mark.index :]
-    start = stanza.start_mark
-    return f"{text[: start.index]}{key}: {value}\n{' ' * start.column}{text[start.index :]}"
+    if outer is None:
+        indent = " " * spec.start_mark.column
+        lines = _nested(("preemption", *([inside] if inside else [])), f"{key}: {value}")
+        return _inserted(text, spec.end_mark, "".join(f"{indent}{line}\n" for line in lines))
+    lines = [f"{key}: {value}"] if stanza is not None else _nested((inside,), f"{key}: {value}")
+    start = (stanza or outer).start_mark
+    indent = " " * start.column
+    return (
+        f"{text[: start.index]}{''.join(f'{line}{chr(10)}{indent}' for line in lines)}{text[start.index :]}"
+    )
+
+
+def _nested(keys: Sequence[str], last: str) -> list[str]:
+    """Return the lines of tables within one another."""
+    return [*(f"{'  ' * at}{key}:" for at, key in enumerate(keys)), f"{'  ' * len(keys)}{last}"]
 
 
 def _inserted(text: str, mark: yaml.Mark, lines: str) -> str:

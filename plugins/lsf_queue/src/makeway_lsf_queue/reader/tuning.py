@@ -18,8 +18,11 @@ _PARAMS: Mapping[str, tuple[str, ...]] = {
     "PREEMPT_DELAY": ("30", "300"),
 }
 """Keyword of lsb.params -> values worth a try; times in minutes, save PREEMPT_DELAY."""
-_QUEUE = ("MAX_JOB_PREEMPT", "NO_PREEMPT_INTERVAL")
-"""What a queue may set for itself."""
+_QUEUE: Mapping[str, tuple[str, ...]] = {
+    "PREEMPTABLE": ("MAX_JOB_PREEMPT", "NO_PREEMPT_INTERVAL", "MAX_TOTAL_TIME_PREEMPT"),
+    "PREEMPTIVE": ("PREEMPT_DELAY",),
+}
+"""Word of PREEMPTION -> what such a queue may set for itself."""
 
 
 def knobs(queues: str, draft: Draft) -> Sequence[Knob]:
@@ -38,9 +41,8 @@ def _of_params(params: Mapping[str, str]) -> Iterator[Knob]:
 
 def _of_queues(file: str, queues: Mapping[str, Mapping[str, str]]) -> Iterator[Knob]:
     for name, table in queues.items():
-        if "PREEMPTABLE" not in table.get("PREEMPTION", "").upper():
-            continue
-        for key in _QUEUE:
+        word = table.get("PREEMPTION", "").upper()
+        for key in [key for kind, keys in _QUEUE.items() if kind in word for key in keys]:
             now, about = table.get(key, ""), f"queue {name} {key}"
             values = _PARAMS[key]
             yield knob(about, file, now, values, written, unset=True, section="Queue", key=key, queue=name)

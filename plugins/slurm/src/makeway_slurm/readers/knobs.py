@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from makeway.foreign import Knob, knob
@@ -19,6 +19,7 @@ _GRACE = ("60", "300", "900")
 _SLICES = ("10", "60", "300")
 _SHARED = ("NO", "FORCE:1", "FORCE:2")
 _WORDS = (("youngest_first", ("", "yes")), ("strict_order", ("", "yes")), ("reorder_count", ("", "4", "16")))
+_LEVELS = 4
 _TIER = "1"
 _MOST_TIERS = 4
 _VALUE = r"""=[ \t]*(?:"[^"]*"|[^ \t#\n]*)"""
@@ -53,7 +54,13 @@ def _knobs(conf: SlurmConf, path: Path) -> Iterator[Knob]:
     yield parameter("JobRequeue", ("0", "1"), "1", always=True)
     if gang:
         yield parameter("SchedulerTimeSlice", _SLICES, "30", always=True)
-    yield from _words(conf, path)
+    yield from _words(conf, path, "PreemptParameters", _WORDS)
+    priorities = ("", *levels(_weights(conf)))
+    if len(priorities) > 1:
+        exempt = (("min_exempt_priority", priorities),)
+        yield from _words(conf, path, "PreemptParameters", exempt)
+        if "schedulertype" not in set_now or set_now["schedulertype"].value.lower() == "sched/backfill":
+            yield from _words(conf, path, "SchedulerParameters", (("bf_min_prio_reserve", priorities),))
     partitions = conf.records("PartitionName")
     tiers = sorted({_tier(each) for each in partitions}, key=int)
     for each in partitions:
@@ -68,14 +75,31 @@ def _knobs(conf: SlurmConf, path: Path) -> Iterator[Knob]:
             yield _of(each, path, "PriorityTier", tiers, _TIER)
 
 
-def _words(conf: SlurmConf, path: Path) -> Iterator[Knob]:
-    """Yield each word of PreemptParameters as a setting of its own."""
-    setting = conf.parameters().get("preemptparameters")
+def _weights(conf: SlurmConf) -> list[int]:
+    """Return the weights by which priorities come about; none: they count down."""
+    said = conf.parameters()
+    if "prioritytype" in said and said["prioritytype"].value.lower() != "priority/multifactor":
+        return []
+    texts = [each.value for key, each in said.items() if key.startswith("priorityweight")]
+    return [int(each) for each in texts if each.isdigit()]
+
+
+def levels(weights: Iterable[int]) -> tuple[str, ...]:
+    """Return priorities that part jobs: quarters of the most that a job can have, from the bottom."""
+    most = sum(weights)
+    return tuple(str(most * at // _LEVELS) for at in range(1, _LEVELS)) if most >= _LEVELS else ()
+
+
+def _words(
+    conf: SlurmConf, path: Path, key: str, words: Sequence[tuple[str, Sequence[str]]]
+) -> Iterator[Knob]:
+    """Yield each of some words of a parameter as a setting of its own."""
+    setting = conf.parameters().get(key.lower())
     given = {} if setting is None else _words_in(setting.value)
     file = _beside(path, path if setting is None else Path(setting.file))
-    for word, values in _WORDS:
+    for word, values in words:
         now = (given[word] or "yes") if word in given else ""
-        yield knob(f"PreemptParameters={word}", file, now, values, _with_word, word=word)
+        yield knob(f"{key}={word}", file, now, values, _with_word, key=key, word=word)
 
 
 def _words_in(value: str) -> dict[str, str]:
@@ -83,14 +107,14 @@ def _words_in(value: str) -> dict[str, str]:
     return {name.lower(): text for name, _, text in pairs}
 
 
-def _with_word(text: str, value: str, word: str) -> str:
-    now = re.findall(rf"^[ \t]*PreemptParameters[ \t]*{_VALUE}", text, re.IGNORECASE | re.MULTILINE)
+def _with_word(text: str, value: str, key: str, word: str) -> str:
+    now = re.findall(rf"^[ \t]*{key}[ \t]*{_VALUE}", text, re.IGNORECASE | re.MULTILINE)
     listed = now[-1].partition("=")[2].strip().strip('"') if now else ""
     kept = [each.strip() for each in listed.split(",") if each.strip()]
     kept = [each for each in kept if each.partition("=")[0].lower() != word]
     if value:
         kept.append(word if value == "yes" else f"{word}={value}")
-    return with_parameter(text, ",".join(kept), "PreemptParameters")
+    return with_parameter(text, ",".join(kept), key)
 
 
 def _of(record: Record, path: Path, key: str, values: Sequence[str], default: str = "") -> Knob:
@@ -178,4 +202,4 @@ def _bare(line: str) -> str:
     return line.partition("#")[0]
 
 
-__all__ = ["knobs", "with_key", "with_parameter"]
+__all__ = ["knobs", "levels", "with_key", "with_parameter"]

@@ -11,11 +11,12 @@ from pathlib import Path
 from makeway.config import Config
 from makeway.foreign import Knob, knob
 from makeway.readers.lines import read_text
+from makeway_slurm.readers.knobs import levels
 from makeway_slurm.readers.sacctmgr_names import canonical
 from makeway_slurm.readers.values import parse_time
 
 _MODES = ("cluster", "requeue", "cancel")
-_UNSET = {"PreemptMode": "cluster", "GraceTime": "00:00:00", "PreemptExemptTime": ""}
+_UNSET = {"PreemptMode": "cluster", "GraceTime": "00:00:00", "PreemptExemptTime": "", "MinPrioThreshold": ""}
 _VALUES = {
     "PreemptMode": _MODES,
     "GraceTime": ("00:00:00", "00:01:00", "00:05:00", "00:15:00"),
@@ -31,6 +32,7 @@ def qos_knobs(config: Config, files: Sequence[Path]) -> Iterator[Knob]:
     if config.policy.preempt.removeprefix("preempt/") != "qos":
         return
     below = {name for table in config.qos for name in table.preempt}
+    values_of = {**_VALUES, "MinPrioThreshold": ("", *levels(_weights(config)))}
     gang = "gang" in (word.lower() for word in config.policy.preempt_mode)
     for file in files:
         lines = read_text(file).split("\n")
@@ -42,9 +44,10 @@ def qos_knobs(config: Config, files: Sequence[Path]) -> Iterator[Knob]:
             cells = [each.strip() for each in lines[at].split("|")]
             if len(cells) != len(columns) or (name := cells[columns.index("name")]) not in below:
                 continue
-            for key, values in _VALUES.items():
-                if canonical(key) in columns:
-                    now = cells[columns.index(canonical(key))]
+            for key, values in values_of.items():
+                # It is printed only if asked for.
+                if canonical(key) in columns or key == "MinPrioThreshold":
+                    now = cells[columns.index(canonical(key))] if canonical(key) in columns else ""
                     listed = (*values, "suspend") if key == "PreemptMode" and gang else values
                     yield knob(
                         f"QOS={name} {key}",
@@ -59,6 +62,14 @@ def qos_knobs(config: Config, files: Sequence[Path]) -> Iterator[Knob]:
                     )
 
 
+def _weights(config: Config) -> list[int]:
+    """Return the weights by which priorities come about; none: they count down."""
+    settings = config.policy.settings.get("priority/multifactor", {})
+    return [
+        int(each) for key, each in settings.items() if key.startswith("weight_") and isinstance(each, int)
+    ]
+
+
 def _head(lines: Sequence[str]) -> int | None:
     """Return the place of the header: the first line that is no comment."""
     return next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
@@ -69,12 +80,21 @@ def _with_cell(text: str, value: str, qos: str, key: str) -> str:
     head = _head(lines)
     assert head is not None
     columns = [canonical(each) for each in lines[head].split("|")]
+    if canonical(key) not in columns:
+        columns.append(canonical(key))
+        lines = [
+            _wider(line, key if at == head else "") if at >= head else line for at, line in enumerate(lines)
+        ]
     for at in range(head + 1, len(lines)):
         cells = lines[at].split("|")
         if len(cells) == len(columns) and cells[columns.index("name")].strip() == qos:
             cells[columns.index(canonical(key))] = value
             lines[at] = "|".join(cells)
     return "\n".join(lines)
+
+
+def _wider(line: str, cell: str) -> str:
+    return f"{line}|{cell}" if line else line
 
 
 def _command(value: str, qos: str, key: str) -> str:
