@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +83,17 @@ class Place:
         printed = self.printed()
         return len(printed) >= 5 and printed == [str(each + 1) for each in range(len(printed))]
 
-    def start(self, *command: str, **given: Any) -> subprocess.Popen[str]:
-        """Run a command so that it can be saved."""
+    def start(self, *command: str, within: Sequence[str] = (), **given: Any) -> subprocess.Popen[str]:
+        """Run a command so that it can be saved.
+
+        :param within: a command that executes what follows it.
+        """
         words = json.dumps({"command": command, "directory": str(self.images), **given})
         plain = {"user": NOBODY, "group": NOBODY, "extra_groups": [NOBODY, 100]} if self.plain else {}
         with open(self.directory / "said", "a") as said:
             os.fchown(said.fileno(), *([NOBODY] * 2 if self.plain else [-1, -1]))
             started: subprocess.Popen[str] = subprocess.Popen(
-                [self.python, "-I", "-c", RUN, str(self.directory / "lib"), words],
+                [*within, self.python, "-I", "-c", RUN, str(self.directory / "lib"), words],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,

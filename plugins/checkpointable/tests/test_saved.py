@@ -121,6 +121,21 @@ def test_a_program_is_saved_by_word_of_another_and_stands_still_until_it_is_ende
     assert place.counted()
 
 
+def test_deadlines_hold_after_a_boot(place: Any) -> None:
+    """Clocks that count from the boot begin anew with the next one, or are others on another machine."""
+    before = ("unshare", "--user", "--map-current-user", "--time", "--monotonic=99999", "--boottime=99999")
+    command = place.counts(3)
+    first = place.start(*command, within=before)
+    place.until("its start", lambda: len(place.printed()) > 10)
+    assert place.leaves(first) == 143
+    counted = len(place.printed())
+    second = place.start(*command)
+    place.until("more", lambda: len(place.printed()) > counted + 10)
+    assert place.leaves(second) == 143
+    assert place.finish(*command) == 3
+    assert place.counted()
+
+
 def test_an_image_is_good_for_more_than_one_restore(place: Any) -> None:
     """What was restored and killed before it was saved again goes back to the same image."""
     command = place.counts(0)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +60,27 @@ class Site:
         return self.directory / "s"
 
     def up(
-        self, *arguments: str, wait: bool = True, descriptors: int | None = None
+        self,
+        *arguments: str,
+        wait: bool = True,
+        descriptors: int | None = None,
+        within: Sequence[str] = (),
     ) -> subprocess.Popen[bytes]:
         """Start the daemon as ``makeway up --foreground`` does; return once it answers.
 
         :param descriptors: how many it may have; None: as many as this process.
+        :param within: a command that executes what follows it.
         """
-        command = [sys.executable, "-m", "makeway", "up", "--foreground", *arguments, str(self.config)]
+        command = [
+            *within,
+            sys.executable,
+            "-m",
+            "makeway",
+            "up",
+            "--foreground",
+            *arguments,
+            str(self.config),
+        ]
         if descriptors is not None:
             command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
         with open(self.directory / "daemon.log", "ab") as log:
@@ -126,6 +140,10 @@ class Site:
         socket = Path(self.environ.get("MAKEWAY_SOCKET", self.state / "socket"))
         return as_user(uid, lambda: getattr(Daemon(socket), method)(*values, **query))
 
+    def left(self) -> list[int]:
+        """Return all processes of this site: daemons, keepers and jobs."""
+        return list(marked(str(self.directory)))
+
     def close(self) -> None:
         """End all that was started."""
         if any(process.poll() is None for process in self.processes):
@@ -137,7 +155,7 @@ class Site:
             if process.poll() is None:
                 process.kill()
             process.wait(10.0)
-        for pid in marked(str(self.directory)):
+        for pid in self.left():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +57,14 @@ def start(site: Site, *options: str) -> str:
     return job
 
 
-def printed(site: Site) -> list[str]:
-    path: Path = site.directory / "out"
+def printed(site: Site, name: str = "out") -> list[str]:
+    path: Path = site.directory / name
     return path.read_text().split() if path.exists() else []
 
 
-def grows(site: Site, by: int = 10) -> None:
-    before = len(printed(site))
-    site.until(lambda: len(printed(site)) > before + by, "more output")
+def grows(site: Site, by: int = 10, name: str = "out") -> None:
+    before = len(printed(site, name))
+    site.until(lambda: len(printed(site, name)) > before + by, "more output")
 
 
 def ends_well(site: Site, job: str) -> None:
@@ -230,6 +232,100 @@ def test_what_a_user_may_keep_of_images_is_limited(counting: Site) -> None:
     refused = site.run("checkpoint", job)
     assert refused.exit_code == 0  # it is the save that fails, later on
     site.until(lambda: "allowed: 1" in site.ok("why", job), "the reason")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a daemon clocks of another boot")
+def test_jobs_go_on_after_a_reboot(counting: Site) -> None:
+    """One that was checkpointed, and one from its last save: clocks begin anew, and nothing that ran is there."""
+    site = counting
+    site.ok("down", "--kill")
+    site.up(within=("unshare", "--time", "--monotonic=99999", "--boottime=99999"))
+    job = start(site)
+    words = ("-o", "urgent", "--checkpoint-every", "0:01", "--", PYTHON, "-I", "count.py")
+    urgent = site.submit("-p", "urgent", "-n", "2", *words)
+    site.until(lambda: site.jobs()[urgent].get("saved"), "a save")
+    stood = printed(site)
+    daemon_dies(site)
+    kill_keeper(site, urgent)
+    (path,) = (site.state / "run").glob(f"{urgent}.*/started")
+    site.until(lambda: not site.left(), "the end of all that ran")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}))
+    site.up()
+    site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
+    assert "it went back to the queue: the machine went down" in site.ok("why", urgent)
+    assert printed(site) == stood
+    site.until(lambda: site.jobs()[urgent].get("saved"), "its return")
+    grows(site, name="urgent")
+    assert printed(site, "urgent").count("1") == 1
+    site.ok("cancel", urgent)
+    grows(site)
+    ends_well(site, job)
+
+
+def _of_a_later_kernel(site: Site) -> None:
+    (manifest,) = (site.directory / "home/makeway-saved").glob("*/image.*/manifest.json")
+    known = json.loads(manifest.read_text())
+    known["where"]["kernel"] = "99.1.0"
+    manifest.write_text(json.dumps(known))
+
+
+def _with_another_program(site: Site) -> None:
+    shutil.copy("/bin/true", site.directory / "new")
+    (site.directory / "new").rename(site.directory / "sleeper")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("harm", "why", "state"),
+    [
+        (_of_a_later_kernel, "image.1: it was saved under kernel 99.1.0, and ", "RUNNING"),
+        (_with_another_program, "image.1: ", ""),  # it begins anew as a program that ends at once
+    ],
+)
+def test_what_cannot_be_brought_back_begins_anew_with_the_reason(
+    counting: Site, harm: Callable[[Site], None], why: str, state: str
+) -> None:
+    site = counting
+    shutil.copy("/bin/sleep", site.directory / "sleeper")
+    job = site.submit("-n", "2", "--checkpointable", "--", "./sleeper", "1000")
+    site.until(lambda: list((site.directory / "home/makeway-saved").glob("*/log")), "its start")
+    urgent = site.submit("-p", "urgent", "-n", "2", "--", "sleep", "1000")
+    site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
+    assert site.jobs()[job]["saved"] > 0.0
+    harm(site)
+    site.ok("cancel", urgent)
+    anew = "it began anew, for what was saved of it cannot be used: "
+    site.until(lambda: f"{anew}{why}" in site.ok("why", job), "the reason")
+    site.until(lambda: site.state_of(job) == state, "its second start, or its end")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
+def test_a_victim_for_whose_image_there_is_no_room_is_requeued(counting: Site) -> None:
+    """What was saved before stays, so that it goes on from there."""
+    site = counting
+    home = site.directory / "home"
+    home.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", home], check=True)
+    try:
+        job = start(site, "--checkpoint-every", "0:01")
+        site.until(lambda: site.jobs()[job].get("saved"), "a save")
+        subprocess.run(
+            ["dd", "if=/dev/zero", f"of={home / 'filler'}", "bs=4k"], check=False, capture_output=True
+        )
+        urgent = site.submit("-p", "urgent", "-n", "2", "--", "sleep", "1000")
+        site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
+        assert "No space left on device" in site.ok("why", job)
+        assert site.jobs()[job]["saved"] > 0.0
+        (home / "filler").unlink()
+        site.ok("cancel", urgent)
+        grows(site)
+        assert printed(site).count("1") == 1
+        ends_well(site, job)
+    finally:
+        site.close()
+        subprocess.run(["umount", "-l", home], check=True)
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ class Place:
         with ThreadPoolExecutor(_AT_ONCE) as beside:  # the disk takes many at once as one
             synced = [beside.submit(_sync, each) for each in found]
             files = {each.name: [each.stat().st_size, _digest(each)] for each in found}
-            for each in synced:
-                each.result()
+            for on_disk in synced:
+                on_disk.result()
         text = json.dumps({"form": FORM, **manifest, "files": files})
         handle = os.open(made / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(handle, "w") as file:
@@ -170,6 +170,18 @@ def read(image: Path) -> dict[str, Any]:
     if extra:
         raise ImageError(f"damaged: {min(extra)} does not belong to it")
     return known
+
+
+def clocks(image: Path) -> dict[str, float]:
+    """Return what the clocks of an image's program showed when it was saved; empty: that is not known.
+
+    Nothing is checked: `read` does that before the image is used.
+    """
+    try:
+        found = _manifest(image)["clocks"]
+        return {name: float(found[name]) for name in ("monotonic", "boottime")}
+    except (ImageError, OSError, ValueError, TypeError, KeyError):
+        return {}
 
 
 def _manifest(image: Path) -> dict[str, Any]:
@@ -296,6 +308,7 @@ __all__ = [
     "ImageError",
     "Place",
     "all_below",
+    "clocks",
     "misfit",
     "read",
     "size_of",

@@ -19,7 +19,7 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +32,9 @@ _FIRST_PID = 1000
 _TRIES = 3
 """Restores whose criu may be killed before the image counts as unusable."""
 _PAUSE = 0.002
+_NANO = 1_000_000_000
+_CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "boottime": time.CLOCK_BOOTTIME}
+"""Clocks that begin anew with every boot."""
 _NO_SUCH, _NOT_RUNNABLE = 127, 126
 _DEFAULT = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}
 
@@ -70,10 +73,14 @@ def fork(order: Order) -> tuple[int, socket.socket]:
     """
     here, there = socket.socketpair()
     user, group = os.getuid(), os.getgid()
+    image = order.place.newest()
+    clocks = {} if image is None else images.clocks(image)
     linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWPID)
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
+    with contextlib.suppress(OSError):  # a kernel without it
+        _set_clocks(clocks)
     pid = os.fork()
     if pid:
         there.close()
@@ -90,6 +97,23 @@ def fork(order: Order) -> tuple[int, socket.socket]:
         with contextlib.suppress(OSError):
             _say(there, kind="broken", why=f"{type(error).__name__}: {error}")
     os._exit(status)
+
+
+def _set_clocks(clocks: Mapping[str, float]) -> None:
+    """Let the clocks that count from the boot go on where they were for children: deadlines of a program rest on them.
+
+    :param clocks: what they showed; empty: they are left alone.
+    :raises OSError: the kernel refuses.
+    """
+    if not clocks:
+        return
+    linux.unshare(linux.CLONE_NEWTIME)
+    with open("/proc/self/timens_offsets") as file:
+        ours = {words[0]: int(words[1]) * _NANO + int(words[2]) for words in map(str.split, file)}
+    for name, shown in clocks.items():
+        offset = ours[name] + round(shown * _NANO) - time.clock_gettime_ns(_CLOCKS[name])
+        seconds, rest = divmod(offset, _NANO)
+        _write("/proc/self/timens_offsets", f"{name} {seconds} {rest}")
 
 
 class Warden:
@@ -317,6 +341,7 @@ class Warden:
                 "command": self._order.command,
                 "pid": self._pid,
                 "saved": time.time(),
+                "clocks": {name: time.clock_gettime(clock) for name, clock in _CLOCKS.items()},
                 "worked": worked,
                 "where": images.this_machine(),
                 "written": outputs.written(made),

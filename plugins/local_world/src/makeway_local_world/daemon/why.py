@@ -227,6 +227,9 @@ def _past(known: Known) -> Iterator[str]:
         yield f"at {when(line['at'] + known.zero)} it {_BEEN.get(line['mode'], line['mode'])}{by}{why} [{line['by']}]"
     for line in took[-_MOST:]:
         yield f"at {when(line['at'] + known.zero)} it displaced {_who(known, line['job'])} by {line['mode']}"
+    back = [line for line in known.lines if line["kind"] == "noticed" and line["state"] == "PENDING"]
+    for line in back[-_MOST:]:
+        yield f"at {when(line['at'] + known.zero)} it went back to the queue: {line['by']}"
     for line in [each for each in known.lines if each["kind"] in _TROUBLE][-_MOST:]:
         yield f"at {when(line['at'] + known.zero)}: {line.get('why') or line.get('reason') or line['kind']}"
 

@@ -182,7 +182,10 @@ class RunDirectory:
         except (OSError, words.WordError):
             found = {}
         ran, anew = found.get("ran"), found.get("anew")
-        return Saved(float(ran) if _are_numbers([ran], 1) else None, anew if isinstance(anew, str) else "")
+        return Saved(
+            float(ran) if ran is not None and _are_numbers([ran], 1) else None,
+            anew if isinstance(anew, str) else "",
+        )
 
     def _opened(self, read: Callable[[int], T | None]) -> T | None:
         try:
