@@ -71,6 +71,37 @@ PartitionName=p Nodes=ALL Default=YES
     assert all(each.off_after is None for each in load_config(path).config.node)
 
 
+def test_power_saving_by_partition(tmp_path: Path) -> None:
+    """The longest time of a node's partitions counts, else the cluster's; nodes of SuspendExcParts stay on."""
+    path = tmp_path / "slurm.conf"
+    path.write_text("""\
+ClusterName=lab
+SlurmctldHost=head
+SuspendProgram=/sbin/off
+ResumeProgram=/sbin/on
+SuspendExcParts=login,gone
+NodeName=n[1-4] CPUs=4 RealMemory=1000
+NodeName=c[1-4] CPUs=4 RealMemory=1000 State=CLOUD
+NodeSet=far Nodes=c[1-3]
+PartitionName=all Nodes=ALL Default=YES
+PartitionName=cloud Nodes=far SuspendTime=600 ResumeTimeout=300
+PartitionName=late Nodes=c3,n[1-2] SuspendTime=900
+PartitionName=kept Nodes=n3 SuspendTime=INFINITE
+PartitionName=login Nodes=n1
+""")
+    loaded = load_config(path)
+    assert [(each.name, each.off, each.boot_time, each.off_after) for each in loaded.config.node] == [
+        ("n1", False, 0.0, None),
+        ("n2", False, 60.0, 900.0),
+        ("n[3-4]", False, 0.0, None),
+        ("c[1-2]", True, 300.0, 600.0),
+        ("c3", True, 300.0, 900.0),
+        ("c4", True, 60.0, None),
+    ]
+    assert any("no partition named 'gone'; it is passed over" in text for text in loaded.warnings)
+    assert any("ResumeTimeout=60, 300" in text for text in loaded.warnings)
+
+
 @pytest.mark.parametrize(("requeue", "end"), [("1", "COMPLETED"), ("0", "NODE_FAIL")])
 def test_job_requeue_decides_what_a_failed_node_does(tmp_path: Path, requeue: str, end: str) -> None:
     """slurm.conf(5), JobRequeue: by default batch jobs may be requeued, after node failure too."""

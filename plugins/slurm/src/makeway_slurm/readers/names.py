@@ -20,7 +20,8 @@ MODELLED = frozenset(
     PriorityWeightTRES
     ResumeProgram ResumeTimeout ResvOverRun SchedulerParameters SchedulerTimeSlice SchedulerType
     SelectType SelectTypeParameters
-    SlurmctldParameters SuspendExcNodes SuspendProgram SuspendTime TaskPlugin TopologyParam TopologyPlugin""".split()
+    SlurmctldParameters SuspendExcNodes SuspendExcParts SuspendProgram SuspendTime TaskPlugin
+    TopologyParam TopologyPlugin""".split()
 )
 """Parameters that the reader turns into configuration."""
 
@@ -32,7 +33,7 @@ RELEVANT = frozenset(
     LicenseParameters NodeFeaturesPlugins PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin RebootProgram RequeueExit
     RequeueExitHold ResumeFailProgram ResumeRate
-    SuspendExcParts SuspendExcStates SuspendRate
+    SuspendExcStates SuspendRate
     SuspendTimeout VSizeFactor""".split()
 )
 """Parameters that can change which job runs when, and that are not modelled."""
@@ -87,12 +88,12 @@ PARTITION_MODELLED = frozenset(
     Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
     MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe
     OverTimeLimit PartitionName PreemptMode Priority PriorityJobFactor PriorityTier QOS
-    SelectTypeParameters Shared State Topology TRESBillingWeights""".split()
+    ResumeTimeout SelectTypeParameters Shared State SuspendTime Topology TRESBillingWeights""".split()
 )
 PARTITION_RELEVANT = frozenset(
     """AllowAssocs AllocNodes Alternate DefCpuPerGPU DefMemPerGPU DisableRootJobs
     ExclusiveTopo JobDefaults MaxCPUsPerSocket
-    PowerDownOnIdle ReqResv ResumeTimeout RootOnly SuspendTime SuspendTimeout""".split()
+    PowerDownOnIdle ReqResv RootOnly SuspendTimeout""".split()
 )
 PARTITION_PLUMBING = frozenset("CpuBind Hidden".split())
 

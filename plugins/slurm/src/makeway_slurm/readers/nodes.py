@@ -6,7 +6,6 @@ ThreadsPerCore is 1, missing Sockets follow from CPUs, missing CPUs from the pro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -16,7 +15,8 @@ from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway_slurm.readers.conf_parts import Record, Setting, shown
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.values import megabytes, parse_count, parse_gres, parse_seconds
+from makeway_slurm.readers.power import read_power
+from makeway_slurm.readers.values import megabytes, parse_count, parse_gres
 
 _OUT_OF_SERVICE = ("DOWN", "DRAIN", "DRAINED", "FAIL", "FAILING", "FUTURE")
 _IN_SERVICE = ("ALLOCATED", "CLOUD", "DYNAMIC", "EXTERNAL", "IDLE", "MIXED", "UNKNOWN", "UNDRAIN", "RESUME")
@@ -66,14 +66,23 @@ def read_nodes(draft: Draft, given: Sequence[NodeTable] = ()) -> Nodes:
         seen.update(dict.fromkeys(expand_hostlist(table.name), "the given nodes"))
     records = [each for each in draft.conf.records("NodeName") if _names_are_new(draft, each, seen)]
     down = _down_names(draft, seen)
-    power = _read_power(draft)
-    tables = [part for table in given for part in _split(table, down)]
-    for record in records:
-        for part in _powered(record, _split(_node(draft, record), down), power):
+    made: list[tuple[Record | None, NodeTable]] = [
+        (None, part) for table in given for part in _split(table, down)
+    ]
+    made += [(record, part) for record in records for part in _split(_node(draft, record), down)]
+    sets = _node_sets(draft, [table for _, table in made], seen)
+    nodes = Nodes(tables=(), names=frozenset(seen), sets=sets)
+    power = read_power(draft, nodes.resolve, seen)
+    tables: list[NodeTable] = []
+    for record, table in made:
+        if record is None:
+            tables.append(table)
+            continue
+        state = record.get("State")
+        for part in power.split(table, cloud=state is not None and state.value.upper() == "CLOUD"):
             draft.places[f"node[{len(tables)}]"] = record.where
             tables.append(part)
-    sets = _node_sets(draft, tables, seen)
-    return Nodes(tables=tuple(tables), names=frozenset(seen), sets=sets)
+    return attrs.evolve(nodes, tables=tuple(tables))
 
 
 def _names_are_new(draft: Draft, record: Record, seen: dict[str, str]) -> bool:
@@ -237,63 +246,6 @@ def _split(table: NodeTable, down: set[str]) -> list[NodeTable]:
         return [table]
     without = attrs.evolve(table, name=fold_hostlist(lost), up=False)
     return [attrs.evolve(table, name=fold_hostlist(kept)), without] if kept else [without]
-
-
-# ----------------------------------------------------------------------------------- power saving
-@attrs.frozen(kw_only=True)
-class _Power:
-    """How nodes are switched off and on (SuspendProgram, ResumeProgram)."""
-
-    off_after: float
-    boot_time: float
-    always_on: frozenset[str]
-
-
-def _read_power(draft: Draft) -> _Power | None:
-    """Translate power saving; None: it is not in use."""
-    idle = draft.read(draft.get("SuspendTime"), _parse_suspend_time, None)
-    programs = [draft.get(key) for key in ("SuspendProgram", "ResumeProgram")]
-    if idle is None or not all(each is not None and each.value for each in programs):
-        return None
-    setting = draft.get("ResumeTimeout")
-    boot = float(draft.read(setting, parse_seconds, 60))
-    draft.warnings.append(
-        f"a node that is switched off takes ResumeTimeout={boot:g} to boot, the longest that Slurm waits for it; "
-        "--set node.*.boot_time=SECONDS says what it really takes"
-    )
-    none: frozenset[str] = frozenset()
-    listed = draft.read(draft.get("SuspendExcNodes"), _parse_exceptions, none)
-    return _Power(off_after=idle, boot_time=boot, always_on=listed)
-
-
-def _parse_suspend_time(text: str) -> float | None:
-    """Return after how many idle seconds nodes are switched off; None: never."""
-    return None if text.lower() in ("infinite", "-1") else float(parse_seconds(text))
-
-
-def _parse_exceptions(text: str) -> frozenset[str]:
-    """Return the nodes that stay on; of a list with ``:COUNT``, which keeps some of them on, none is known."""
-    return frozenset(expand_hostlist(re.sub(r"[^,\[\]\s]*(?:\[[^\]]*\])?[^,\s]*:[0-9]+", "", text)))
-
-
-def _powered(record: Record, tables: Sequence[NodeTable], power: _Power | None) -> Iterable[NodeTable]:
-    """Yield the nodes of a line with what power saving does to them."""
-    state = record.get("State")
-    cloud = state is not None and state.value.upper() == "CLOUD"
-    for table in tables:
-        if power is None:
-            yield table
-            continue
-        names = expand_hostlist(table.name)
-        kept = [name for name in names if name in power.always_on]
-        saved = [name for name in names if name not in power.always_on]
-        if kept:
-            yield attrs.evolve(table, name=fold_hostlist(kept)) if saved else table
-        if saved:
-            name = fold_hostlist(saved) if kept else table.name
-            yield attrs.evolve(
-                table, name=name, off=cloud, boot_time=power.boot_time, off_after=power.off_after
-            )
 
 
 # ------------------------------------------------------------------------------------- node sets
