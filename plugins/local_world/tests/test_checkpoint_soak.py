@@ -24,7 +24,8 @@ Site = Any
 PREEMPTIONS, KILLS = (int(each) for each in os.environ.get("MAKEWAY_SOAK", "1000,100").split(","))
 NAMESPACES = ("unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "true")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
-JOBS = 2
+JOBS = 8
+"""They make way together, on a machine that is said to have a CPU for each."""
 RIGHT = 7
 PROGRAM = """
 import hashlib, mmap, os, queue, sys, threading, time
@@ -97,7 +98,8 @@ class Soak:
         (site.directory / "sum.py").write_text(PROGRAM)
         site.environ["XDG_STATE_HOME"] = str(site.directory / "home")
         text = site.config.read_text().replace('["suspend", "gang"]', '["checkpoint"]')
-        site.config.write_text(text + "[world.settings.partition.normal]\ncheckpoint_every = 3\n")
+        text = text.replace("cpus = 2", f"cpus = {JOBS}")
+        site.config.write_text(text + "[world.settings.partition.normal]\ncheckpoint_every = 10\n")
         site.up()
         words = ("-n", "1", "--", PYTHON, "-I", "sum.py")
         self.jobs = [site.submit("-o", f"out.{at}", "-e", f"err.{at}", *words, str(at)) for at in range(JOBS)]
@@ -122,7 +124,7 @@ class Soak:
 
     def turn(self, kill: str) -> None:
         """Let them make way once, with a kill in the middle, and come back."""
-        urgent = self.site.submit("-p", "urgent", "-n", "2", "--", "true")
+        urgent = self.site.submit("-p", "urgent", "-n", str(JOBS), "--", "true")
         if kill:
             self.kill(kill)
         self.site.until(lambda: urgent not in self.site.jobs(), "the urgent job's end")
