@@ -1,6 +1,7 @@
 """Checkpoints without end: jobs whose state has a sum, made way again and again, with kills in the middle.
 
-``MAKEWAY_SOAK=1000,100`` says how many preemptions by checkpoint, and how many kill -9 of daemon, keeper and criu.
+``MAKEWAY_SOAK=1000,100`` says how many preemptions by checkpoint, and how many kill -9 of daemon, keeper and criu;
+a third number after how many seconds it ends all the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pytest
 from makeway_checkpointable import criu
 
 Site = Any
-PREEMPTIONS, KILLS = (int(each) for each in os.environ.get("MAKEWAY_SOAK", "1000,100").split(","))
+PREEMPTIONS, KILLS, *LIMIT = (int(each) for each in os.environ.get("MAKEWAY_SOAK", "1000,100").split(","))
 NAMESPACES = ("unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "true")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 JOBS = 8
@@ -179,7 +180,8 @@ def test_nothing_is_lost_or_done_twice(site: Site) -> None:
     began = time.monotonic()
     soak.go_on()
     kinds = ("daemon", "keeper", "criu")
-    while soak.preempted() < PREEMPTIONS or sum(soak.killed.values()) < KILLS:
+    until = began + LIMIT[0] if LIMIT else float("inf")
+    while time.monotonic() < until and (soak.preempted() < PREEMPTIONS or sum(soak.killed.values()) < KILLS):
         left = max(1, PREEMPTIONS - soak.preempted())
         due = soak.rng.random() < JOBS * (KILLS - sum(soak.killed.values())) / left
         soak.turn(soak.rng.choice(kinds) if due else "")
