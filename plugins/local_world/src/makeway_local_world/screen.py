@@ -252,10 +252,10 @@ class Monitor(App[None]):
         if self._mine:
             jobs = [job for job in jobs if job["user"] == self._about["reader"]["name"]]
         headings, rows = cells({**self._found, "jobs": jobs})
-        self._lines = [row[0] for row in rows]
         table: DataTable[Text] = self.query_one("#queue", DataTable)
-        keys = self._lines
-        at = keys.index(self._chosen) if self._chosen in keys else min(table.cursor_row, len(keys) - 1)
+        under = self._under()  # not what is shown of a job: the cursor may have moved since
+        keys = self._lines = [row[0] for row in rows]
+        at = keys.index(under) if under in keys else min(table.cursor_row, len(keys) - 1)
         if headings != self._columns:
             table.clear(columns=True)
             for heading in headings:
@@ -277,6 +277,11 @@ class Monitor(App[None]):
             self._choose(keys[max(0, at)])
         else:
             self._choose("")
+
+    def _under(self) -> str:
+        """Return the line under the cursor; empty: none."""
+        table = self.query_one("#queue", DataTable)
+        return self._lines[table.cursor_row] if table.cursor_row < len(self._lines) else ""
 
     def _choose(self, line: str) -> None:
         self._chosen = line
@@ -311,10 +316,10 @@ class Monitor(App[None]):
         self.notify(f"{verb} {line}: {printable(text)}", severity="error", markup=False)
 
     # -------------------------------------------------------------------------------------- keys
-    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+    def on_data_table_row_highlighted(self) -> None:
         """Show the job of the line that was chosen."""
-        table = event.data_table  # where its cursor is now: messages of rows that are gone may come later
-        line = self._lines[table.cursor_row] if table.cursor_row < len(self._lines) else ""
+        # Where its cursor is now: messages of rows that are gone may come later.
+        line = self._under()
         if line and line != self._chosen:
             self._choose(line)
 
@@ -334,7 +339,7 @@ class Monitor(App[None]):
 
     def action_cancel(self) -> None:
         """End the chosen job, after a question."""
-        line = self._chosen
+        line = self._under()
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -345,16 +350,16 @@ class Monitor(App[None]):
 
     def action_hold(self) -> None:
         """Keep the chosen job from starting, or let it start again."""
-        if self._chosen:
-            held = any(
-                job["held"] for job in self._found["jobs"] if self._chosen in (job["id"], job["array"])
-            )
-            self.change("release" if held else "hold", self._chosen)
+        line = self._under()
+        if line:
+            held = any(job["held"] for job in self._found["jobs"] if line in (job["id"], job["array"]))
+            self.change("release" if held else "hold", line)
 
     def action_top(self) -> None:
         """Put the chosen job first."""
-        if self._chosen:
-            self.change("top", self._chosen)
+        line = self._under()
+        if line:
+            self.change("top", line)
 
 
 # ------------------------------------------------------------------------------------------ texts
