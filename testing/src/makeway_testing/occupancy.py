@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from makeway import bitmap, licences
@@ -28,13 +29,33 @@ def check_cores(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
     if not double:
         return
     running = [j for j in ledger.active if j.state is JobState.RUNNING and j.nodes & double]
+    on: defaultdict[int, list[int]] = defaultdict(list)
     for at, job in enumerate(running):
-        for other in running[at + 1 :]:
-            if share_a_core(job, other):
-                excuse = _overlap_excuse(engine, job, other, resumed)
-                if not excuse:
-                    raise broken(engine, 1, "two active jobs on one core", job.id, other.id)
-                yield Excused(ledger.now, excuse, (job.id, other.id))
+        for node in bitmap.indices(job.nodes & double):
+            on[node].append(at)
+    for one, two in sorted({pair for node, there in on.items() for pair in _sharing(running, there, node)}):
+        job, other = running[one], running[two]
+        excuse = _overlap_excuse(engine, job, other, resumed)
+        if not excuse:
+            raise broken(engine, 1, "two active jobs on one core", job.id, other.id)
+        yield Excused(ledger.now, excuse, (job.id, other.id))
+
+
+def _sharing(jobs: Sequence[Job], there: Sequence[int], node: int) -> Iterator[tuple[int, int]]:
+    """Yield the places of those jobs on a node, `there`, two by two, that hold one core of it."""
+    held: CoreBits = 0
+    for number, at in enumerate(there):
+        cores = _cores_or_all(jobs[at], node)
+        if cores & held:
+            for before in there[:number]:
+                if cores & _cores_or_all(jobs[before], node):
+                    yield before, at
+        held |= cores
+
+
+def _cores_or_all(job: Job, node: int) -> CoreBits:
+    allocation = job.allocation
+    return -1 if allocation is None or allocation.cores is None else _cores_on(allocation, node)
 
 
 def share_a_core(job: Job, other: Job) -> bool:
