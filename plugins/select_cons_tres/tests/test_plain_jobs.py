@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -19,7 +18,6 @@ from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Wish
-from makeway_select_cons_tres.search import _Search
 from makeway_select_cons_tres.steps import CoreTest, Shortage
 from makeway_testing.builders import config, node
 from makeway_testing.scenario import replay_table
@@ -122,30 +120,6 @@ def looked_for(books: Books, wish: Wish, nodes: NodeBits) -> int:
 
 
 @pytest.mark.parametrize(("scheduler", "seed"), [(name, seed) for name, seed in SITES if name != "easy"])
-def test_the_same_victims_without_simulated_books(
-    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For a job of one node, the first node that serves as candidates leave decides what the books decide."""
-    rounds = _Search._round_of_nodes
-    met = 0
-
-    def counting(self: _Search, order: Sequence[int], sizes: Sequence[int]) -> Any:
-        nonlocal met
-        found = rounds(self, order, sizes)
-        met += found is not None
-        return found
-
-    monkeypatch.setattr(_Search, "_round_of_nodes", counting)
-    chosen, specs = site(seed, scheduler), jobs(seed)
-    quick = replay_table(specs, config=chosen)
-    monkeypatch.setattr(_Search, "_decided_by_one_node", lambda self: False)
-    assert quick.record == replay_table(specs, config=chosen).record
-    plain = "gang" not in chosen.policy.preempt_mode and seed % 4 != 3
-    if plain and chosen.policy.preempt == "preempt/qos" and scheduler == "greedy":
-        assert met > 5
-
-
-@pytest.mark.parametrize(("scheduler", "seed"), [(name, seed) for name, seed in SITES if name != "easy"])
 def test_the_same_node_once_others_have_made_way(
     scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +140,6 @@ def test_the_same_node_once_others_have_made_way(
         return found
 
     monkeypatch.setattr(ConsAttempt, "_on_one_node_without", checked)
-    monkeypatch.setattr(_Search, "_decided_by_one_node", lambda self: False)
     chosen = site(seed, scheduler)
     replay_table(jobs(seed), config=chosen)
     if "gang" not in chosen.policy.preempt_mode:

@@ -59,8 +59,6 @@ class Kind:
     """CPUs that a job takes of whichever node it gets; None: it takes more to say (`one_node`)."""
     screen_wish: Wish | None = None
     """What decides at a glance whether a node fits one of its jobs; None: it takes more to say (`idle`)."""
-    place_wish: Wish | None = None
-    """What decides where one of its jobs is placed; None: it takes more to say."""
     looks_at_used: bool = False
     """Whether its jobs look at cores in use as well."""
     verdict: tuple[NodeBits, Blocked | None] | None = None

@@ -26,7 +26,7 @@ from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
 from makeway_select_cons_tres.layout import Layout
-from makeway_select_cons_tres.one_node import cpus_on_one_node, first_that_fits, wish_of, within
+from makeway_select_cons_tres.one_node import cpus_on_one_node, wish_of
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
@@ -117,9 +117,6 @@ class Known:
         )
         if not (self.mode.gang or kind.looks_at_used):
             kind.screen_wish = wish_of(kind, self.layout)
-            placed = kind.cpus_on_one_node is not None and (request.shares or self.mode.preempts)
-            if placed and kind.screen_wish is not None:
-                kind.place_wish = within(kind.screen_wish, choices[0].nodes)
         return kind
 
     def request(self, job: Job) -> Request:
@@ -134,9 +131,6 @@ class Known:
         return kind.verdict[1]
 
     def _possible(self, job: Job, kind: Kind, nodes: NodeBits) -> Blocked | None:
-        wish = kind.place_wish
-        if wish is not None and nodes & wish.able and first_that_fits(kind, nodes & wish.able, self.empty):
-            return None
         for choice in kind.choices:
             if CoreTest(kind, self.empty, nodes, self.mode, choice).run() is not None:
                 return None

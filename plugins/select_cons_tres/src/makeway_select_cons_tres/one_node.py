@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from makeway import bitmap
-from makeway.bitmap import CoreBits, NodeBits
+from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import NOTHING
 from makeway_select_cons_tres.assign import Found
@@ -74,17 +72,15 @@ def fitting_in(kind: Kind, nodes: NodeBits, books: Books) -> NodeBits:
     return nodes
 
 
-def on_node(kind: Kind, index: int, books: Books, free: CoreBits | None = None) -> Found | None:
+def on_node(kind: Kind, index: int, books: Books) -> Found | None:
     """Return a place on a node that fits; None: its cores do not serve after all.
 
     :param kind: one whose `cpus_on_one_node` is known.
-    :param free: its idle cores; None: as the books say.
     """
     layout, request = books.layout, kind.request
     assert kind.cpus_on_one_node is not None
     full = layout.full[index]
-    left = full & ~books.busy[index] if free is None else free
-    picked = kind.picker.pick(index, left, kind.cpus_on_one_node)
+    picked = kind.picker.pick(index, full & ~books.busy[index], kind.cpus_on_one_node)
     if picked is None:
         return None
     cpus, cores = picked
@@ -130,9 +126,3 @@ def wish_of(kind: Kind, layout: Layout) -> Wish | None:
     spans = able == request.partition.nodes & large
     too_small = max([room[at] for at in wide if room[at] < memory], default=-1)
     return Wish(kind, request.partition.index, cores, memory, able, spans, too_small)
-
-
-def within(wish: Wish, nodes: NodeBits) -> Wish:
-    """Return the same of some nodes alone; all that could serve a job are among those that are large enough."""
-    able = wish.able & nodes
-    return wish if able == wish.able else attrs.evolve(wish, able=able, spans=False)

@@ -7,7 +7,7 @@ the chosen nodes. Candidates that would be suspended are the gang arbiter's busi
 their preemptors a row of its own.
 
 A round does not test after every candidate: the last test says on how many nodes more something has to be
-given back, and no test before that can succeed; for a job of one node, the node that was given back says it alone.
+given back, and no test before that can succeed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.lifting import Lifting, known
-from makeway_select_cons_tres.one_node import on_node
 from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
-from makeway_select_cons_tres.watch import watch_for
 
 _DECISIVE = 99999
 
@@ -123,12 +121,9 @@ class _Search:
         sizes = self._sizes()
         short = self._attempt.short.nodes
         done = 0
-        alone = self._decided_by_one_node()
         while True:
             trial = self._attempt.fresh()
-            success = self._round_of_nodes(order, sizes) if alone else None
-            if success is None:
-                success = self._one_round(trial, order, sizes, short)
+            success = self._one_round(trial, order, sizes, short)
             if success is None:
                 return None
             done += 1
@@ -139,8 +134,6 @@ class _Search:
                 method = f"removed in order, {counted(done, 'round')}"
                 return self._answer(trial, success.found, victims, method)
             order = self._reordered(order, success)
-            if alone:
-                continue  # no node has room as things stand
             again = self._attempt.fresh()
             if self._limit is None:
                 found = again.try_on(self._choice, within=success.found.nodes)
@@ -189,36 +182,6 @@ class _Search:
             return sum(part.nodes.bit_count() for part in parts)
         return 0 if job.id in self._helpers else -1
 
-    def _decided_by_one_node(self) -> bool:
-        """Whether the first node that serves by itself, as candidates leave it, is where the job would be placed."""
-        attempt = self._attempt
-        return (
-            attempt.kind.place_wish is not None
-            and self._limit is None
-            and not attempt.view.heterogeneous
-            and watch_for(attempt, self._choice) is not None
-        )
-
-    def _round_of_nodes(self, order: Sequence[int], sizes: Sequence[int]) -> _Success | None:
-        """Come to the same as `_one_round` with a look at nodes as jobs leave them, without books.
-
-        :returns: None: nothing was found so; `_one_round` is to say it.
-        """
-        attempt, jobs = self._attempt, self._candidates.jobs
-        watch, weight = watch_for(attempt, self._choice), attempt.known.layout.weight
-        assert watch is not None
-        nodes = watch.nodes
-        for place, at in enumerate(order):
-            held = jobs[at].allocation
-            if sizes[at] < 0 or held is None or not held.nodes & nodes:
-                continue
-            serving = watch.release(jobs[at])
-            if serving:
-                index = min(serving, key=lambda index: (weight[index], index))
-                found = on_node(attempt.kind, index, attempt.books, watch.free(index))
-                return None if found is None else _Success(found, place)
-        return None
-
     def _one_round(
         self, trial: ConsAttempt, order: Sequence[int], sizes: Sequence[int], short: int
     ) -> _Success | None:
@@ -227,7 +190,6 @@ class _Search:
         :param short: on how many nodes something has to be given back before a test can succeed.
         """
         jobs = self._candidates.jobs
-        watch = watch_for(self._attempt, self._choice) if not self._attempt.view.heterogeneous else None
         lifting = Lifting(self._attempt.job, self._attempt.view, self._limit) if self._limit else None
         waiting: list[Job] = []
         gained = 0
@@ -238,13 +200,6 @@ class _Search:
             waiting.append(jobs[at])
             if lifting is not None:
                 lifting.remove(jobs[at], self._candidates.modes[at])
-            if watch is not None:
-                held = jobs[at].allocation
-                if held is None or not held.nodes & watch.nodes or not watch.release(jobs[at]):
-                    continue
-                if watch.about_one_node:
-                    watch = None  # from here on a node serves, and only a limit may be in the way
-                gained = short
             gained += size
             if gained < short:
                 continue

@@ -62,10 +62,6 @@ class Watch:
             offers = [cpus for index in bitmap.indices(able) if (cpus := _Node(attempt, index).cpus())]
             self._cpus, self._count = sum(offers), len(offers)
 
-    def free(self, index: int) -> CoreBits:
-        """Return the idle cores of a node that a job has left."""
-        return self._nodes[index].free
-
     def release(self, job: Job) -> list[int]:
         """Let `job` leave.
 
