@@ -1,13 +1,18 @@
 #!/bin/sh
 # Install the core, the plugins and the tools into the current environment and run the quick tests, which say at
 # their end what they left out; --all runs everything. Without an environment, into .venv, as the README makes it.
+# With --all a test that fails is tried once more and named as RERUN: thousands wait for real processes on machines
+# that are busy. Every night they run without a second try.
 # Other arguments go to pytest (-k gang), which then runs all that they name.
 set -eu
 cd "$(dirname "$0")/.."
 
 case "${1:-}" in
 "") set -- --quick ;;
---all) shift ;;
+--all)
+    shift
+    set -- --reruns 1 -r aR "$@"
+    ;;
 esac
 
 if [ -z "${VIRTUAL_ENV:-}" ]; then
