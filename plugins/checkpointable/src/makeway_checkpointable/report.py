@@ -23,15 +23,15 @@ class Report:
             self._socket = socket.socket(fileno=int(number))
             self._socket.set_inheritable(False)
 
-    def saved(self) -> None:
-        """What the program has done so far is saved; or it was brought back, and has done no more yet."""
-        self._say(say="saved")
+    def saved(self, ago: float = 0.0) -> None:
+        """What the program has done is saved, up to some seconds ago; or it was brought back."""
+        self._say(say="saved", ago=ago)
 
     def anew(self, why: str) -> None:
         """What was saved cannot be used: the program begins anew."""
         self._say(say="anew", why=why)
 
-    def _say(self, **words: str) -> None:
+    def _say(self, **words: str | float) -> None:
         if self._socket is not None:
             with contextlib.suppress(OSError):  # nobody waits, and nobody is waited for
                 self._socket.send(

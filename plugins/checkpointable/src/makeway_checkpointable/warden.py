@@ -346,6 +346,10 @@ class Warden:
                 "where": images.this_machine(),
                 "written": outputs.written(made),
             }
+            if not leave:  # what it does from now on is in no image: the rest need not be waited for
+                os.kill(-1, signal.SIGCONT)
+                stopped = False
+            stood = time.monotonic() - began
             image = self._place.finish(made, manifest)
         except (ImageError, OSError) as error:
             text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
@@ -355,10 +359,11 @@ class Warden:
                 os.kill(-1, signal.SIGCONT)
             self.say(kind="not saved", why=text)
             return
-        if not leave:
-            os.kill(-1, signal.SIGCONT)
-        took = time.monotonic() - began
-        self.say(kind="left" if leave else "saved", took=took, worked=worked, bytes=images.size_of(image))
+        took, size = time.monotonic() - began, images.size_of(image)
+        if leave:
+            self.say(kind="left", took=took, worked=worked, bytes=size)
+        else:
+            self.say(kind="saved", took=took, stood=stood, worked=worked, bytes=size)
 
     def _beyond(self) -> str | None:
         """Say that what is saved would take more than is allowed; the image of before goes once there is a new one."""

@@ -252,9 +252,10 @@ class _Wrapper:
         say(f"{image} cannot be used: {why}; it is kept as {aside}, and the program begins anew")
         self._report.anew(f"{image}: {why}")
 
-    def _on_saved(self, took: float, worked: float, bytes: int) -> None:
-        self._chat(f"saved after {_clock(worked)} of work: {_size(bytes)} in {took:.2f} s")
-        self._report.saved()
+    def _on_saved(self, took: float, stood: float, worked: float, bytes: int) -> None:
+        text = f"saved after {_clock(worked)} of work: {_size(bytes)} in {took:.2f} s"
+        self._chat(f"{text}; it stood still for {stood:.2f} s")
+        self._report.saved(took - stood)
         self._plan_save()
 
     def _on_left(self, took: float, worked: float, bytes: int) -> None:

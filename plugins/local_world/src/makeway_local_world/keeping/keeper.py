@@ -203,7 +203,9 @@ class Keeper:
             told = words.unpack(data)
         except words.WordError:
             return
-        ran: float | None = self._ahead.ran(time.monotonic())
+        ago = told.get("ago")
+        since = max(0.0, ago) if isinstance(ago, float) else 0.0
+        ran: float | None = max(0.0, self._ahead.ran(time.monotonic()) - since)
         if told.get("say") == "anew":
             self._anew, ran = str(told.get("why"))[: words.LONGEST_REASON], None
         written = words.pack(ran=ran, anew=self._anew) + b"\n"
