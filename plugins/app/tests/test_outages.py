@@ -128,7 +128,7 @@ def test_reclaimed_nodes_are_drawn_alike_by_one_seed(run: Run, site: Any) -> Non
     [
         (
             'nodes = "n1"\nstate = "dwon"',
-            "outage[0].state: got 'dwon'; allowed: down or drain; did you mean 'down'?",
+            "outage[0].state: got 'dwon'; allowed: down, drain, use; did you mean 'down'?",
         ),
         ('nodes = "n11"', "outage[0].nodes: no node named 'n11'; did you mean 'n1'?"),
         ('nodes = "n1"\nat = 5\nuntil = 5', "outage[0].until: got 5.0; allowed: later than at"),

@@ -9,10 +9,12 @@ from __future__ import annotations
 from makeway.config.building import build_clockwork, build_cluster, short_name
 from makeway.config.checking import validate
 from makeway.config.tables import (
+    LEAST_QUIET,
     PRIORITIES,
     PRIORITY_WEIGHTS,
     SCHEDULERS,
     SELECT_WORDS,
+    USE_SOURCES,
     ClockworkTable,
     ClusterTable,
     Config,
@@ -33,10 +35,12 @@ from makeway.config.text import dump_toml, parse_toml, without_none
 from makeway.config.words import parse_mode, parse_oversubscribe, parse_select_parameters
 
 __all__ = [
+    "LEAST_QUIET",
     "PRIORITIES",
     "PRIORITY_WEIGHTS",
     "SCHEDULERS",
     "SELECT_WORDS",
+    "USE_SOURCES",
     "ClockworkTable",
     "ClusterTable",
     "Config",

@@ -8,9 +8,11 @@ from typing import Any
 from makeway import vendors
 from makeway.config.building import build_clockwork
 from makeway.config.tables import (
+    LEAST_QUIET,
     PRIORITIES,
     PRIORITY_WEIGHTS,
     SCHEDULERS,
+    USE_SOURCES,
     Config,
     PolicyTable,
     SchedulerTable,
@@ -113,6 +115,14 @@ def _check_partitions(config: Config, nodes: set[str], problems: list[Problem]) 
                 Problem(f"{where}.priority_tier", f"got {table.priority_tier}; allowed: 0 to 65533")
             )
         _check_least(where, table, (*_PARTITION_NUMBERS, *_MEMORY), problems)
+        for word in table.vacate_on_use:
+            if word not in USE_SOURCES:
+                text = f"got {word!r}; allowed: {', '.join(USE_SOURCES)}{nearest(word, USE_SOURCES)}"
+                problems.append(Problem(f"{where}.vacate_on_use", text))
+        if not table.quiet >= LEAST_QUIET:
+            problems.append(
+                Problem(f"{where}.quiet", f"got {table.quiet:g}; allowed: {LEAST_QUIET:g} or more")
+            )
         if table.qos is not None and table.qos not in {qos.name for qos in config.qos}:
             problems.append(
                 Problem(f"{where}.qos", unknown("QOS", table.qos, (qos.name for qos in config.qos)))

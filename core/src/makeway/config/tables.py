@@ -75,6 +75,12 @@ class NodeTable:
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
 
+USE_SOURCES = ("terminal", "logind", "input", "gpu")
+"""What may say that a person uses a node."""
+LEAST_QUIET = 10.0
+"""Seconds: terminals tell when they had input to eight seconds."""
+
+
 @attrs.frozen(kw_only=True)
 class PartitionTable:
     """``[[partition]]``."""
@@ -106,6 +112,10 @@ class PartitionTable:
     """Whether jobs may start there; else they wait."""
     accepts: bool = True
     """Whether it takes new jobs; else they are refused."""
+    vacate_on_use: tuple[str, ...] = ()
+    """What counts as use of a node by a person, at which its jobs make way; empty: nothing does."""
+    quiet: Duration = 600.0
+    """Seconds after the last use until its jobs come back."""
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
 
@@ -287,7 +297,8 @@ class OutageTable:
     nodes: str
     """A host list, or ALL."""
     state: str = "down"
-    """down: jobs on them end or wait again; drain: they take no new ones."""
+    """down: jobs on them end or wait again; drain: they take no new ones; use: a person uses them, so that jobs of
+    partitions with `vacate_on_use` make way."""
     at: Duration | str = 0.0
     """Seconds since the start, or a date, which UTC is read into that has no zone."""
     until: Duration | str | None = None

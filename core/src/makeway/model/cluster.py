@@ -138,6 +138,10 @@ class Partition:
     """Whether jobs may start there; else they wait."""
     accepts: bool = True
     """Whether it takes new jobs, as all jobs of a replay are; else they are refused."""
+    vacate_on_use: tuple[str, ...] = ()
+    """What counts as use of a node by a person, at which its jobs make way; empty: nothing does."""
+    quiet: Seconds = 600.0
+    """From the last use until its jobs come back."""
     attributes: Mapping[str, Any] = mapping()
     """Settings that only a plugin knows (an LSF queue's PREEMPTION line, ...)."""
 

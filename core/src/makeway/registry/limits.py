@@ -47,9 +47,12 @@ class LimitsAsker(Asker):
     _border: Border
     _stops: Stops
 
-    def build_limits(self, view: ClusterView) -> None:
-        """Let plugins build their limits, before the first job."""
-        found = []
+    def build_limits(self, view: ClusterView, own: Sequence[Has] = ()) -> None:
+        """Let plugins build their limits, before the first job.
+
+        :param own: limits of whoever asks, which come first.
+        """
+        found = list(own)
         for plugin, limits in self.answers(HOOK, None, view=view):
             if not isinstance(limits, Limits):
                 self._blame(HOOK, None, f"returned {shown(limits)}; allowed: Limits, or None")

@@ -36,6 +36,8 @@ _EVENTS: Mapping[str, type[Any]] = {
             kinds.NodesDown,
             kinds.NodesDrained,
             kinds.NodesUp,
+            kinds.NodesUsed,
+            kinds.NodesQuiet,
         ),
     )
 }

@@ -170,6 +170,22 @@ class NodesUp(NamedTuple):
     nodes: NodeBits
 
 
+class NodesUsed(NamedTuple):
+    """A person uses nodes: jobs of one partition make way there, and none of it starts until they are quiet."""
+
+    nodes: NodeBits
+    partition: str
+    why: str = ""
+    """What shows it, and since when; for people."""
+
+
+class NodesQuiet(NamedTuple):
+    """No person has used nodes for as long as a partition wants."""
+
+    nodes: NodeBits
+    partition: str
+
+
 Event = (
     Submitted
     | Started
@@ -187,6 +203,8 @@ Event = (
     | NodesDown
     | NodesDrained
     | NodesUp
+    | NodesUsed
+    | NodesQuiet
 )
 
 

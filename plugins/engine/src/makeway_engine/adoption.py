@@ -111,6 +111,8 @@ class _Adoption:
         if isinstance(told, Mapping):
             with reading(self._source, "memory.engine"):
                 engine.reports.restore(told.get("reports", {}))
+                engine.in_use.recall(told.get("in_use", {}), ledger.jobs)
+                engine.vacating.go_on()
                 if "transitions" in told:
                     engine.transitions.no_priority_above(told["transitions"]["lowest_priority"])
                 if engine.deeds is not None and "deeds" in told:

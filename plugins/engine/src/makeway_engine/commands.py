@@ -20,6 +20,7 @@ from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Command, Suspend
+from makeway_engine.in_use import InUse
 from makeway_engine.ledger import Ledger, put
 from makeway_engine.placing import Outcome, Placer, Question
 from makeway_engine.queue import Queue
@@ -61,6 +62,7 @@ class Commands:
         recorder: Recorder,
         placer: Placer,
         rewrite: Callable[[Job, JobSpec], str],
+        in_use: InUse,
     ) -> None:
         """Make them.
 
@@ -73,6 +75,7 @@ class Commands:
         self._recorder = recorder
         self._placer = placer
         self._rewrite = rewrite
+        self._in_use = in_use
         self._verbs: dict[str, Callable[[Job, Command], None]] = {
             "suspend": self._suspend,
             "resume": self._resume,
@@ -158,19 +161,22 @@ class Commands:
 
     def _suspend_one(self, job: Job) -> None:
         put(job, priority=0)
+        self._in_use.stopped.discard(job.id)
         if job.state is JobState.SUSPENDED:
             self._transitions.tell_gang("held", job)
             return
         self._transitions.suspend(job, SuspendedBy.ADMIN)
         self._transitions.tell_gang("ended", job)
 
-    def _resume(self, job: Job, _: Command) -> None:
+    def _resume(self, job: Job, command: Command) -> None:
         if job.state is not JobState.SUSPENDED:
             raise Refused(f"the job is {job.state.value.lower()}, not suspended")
+        if command.user is not None and (stays := self._in_use.stays(job)):
+            raise Refused(f"{stays[0].why}; only operators may let it go on meanwhile")
         for part in self._whole(job):
             put(part, kept=False)
             if part.state is JobState.SUSPENDED:
-                self._resume_one(part)
+                self.let_go_on(part)
 
     def _whole(self, job: Job) -> tuple[Job, ...]:
         """Return the components that a person stops or lets go on with `job`: all of them, by their leader."""
@@ -178,7 +184,8 @@ class Commands:
             raise Refused("components of a heterogeneous job stop and go on together; name its leader")
         return tuple(self._ledger.components(job))
 
-    def _resume_one(self, job: Job) -> None:
+    def let_go_on(self, job: Job) -> None:
+        """Continue a suspended job, as when a person asks for it."""
         stopped_by_arbiter = job.suspended_by is SuspendedBy.POLICY and not job.held
         if job.held:
             put(job, priority=self._transitions.fresh_priority(job))

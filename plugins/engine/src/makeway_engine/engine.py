@@ -26,6 +26,7 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.registry.limits import Has
 from makeway.state import State
 from makeway.worlds.events import (
     Action,
@@ -39,7 +40,9 @@ from makeway.worlds.events import (
     Finished,
     NodesDown,
     NodesDrained,
+    NodesQuiet,
     NodesUp,
+    NodesUsed,
     Noticed,
     Obstructed,
     Performed,
@@ -53,6 +56,7 @@ from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
 from makeway_engine.forgiving import Forgiveness
+from makeway_engine.in_use import InUse
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Placer
 from makeway_engine.priorities import Priorities
@@ -66,6 +70,7 @@ from makeway_engine.schedulers import Schedulers
 from makeway_engine.snapshot import save
 from makeway_engine.submission import Submission
 from makeway_engine.transitions import Transitions
+from makeway_engine.vacating import Vacating
 from makeway_engine.why_suspended import reasons_of
 
 _log = logging.getLogger("makeway")
@@ -116,7 +121,8 @@ class Engine:
         )
         self.selector = policies.selector(ledger)
         ledger.gives_whole_nodes = getattr(self.selector, "gives_whole_nodes", False)
-        policies.build_limits(ledger)
+        self.in_use = in_use = InUse(recorder.cluster)
+        policies.build_limits(ledger, [Has("in_use", in_use)] if in_use.vacates else ())
         policies.build_queue(ledger)
         rulings.bind(ledger)
         recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
@@ -177,6 +183,7 @@ class Engine:
             recorder,
             self.placer,
             lambda job, spec: self.submission.rewrite(job, spec),
+            in_use,
         )
         self.reports = Reports(
             ledger,
@@ -187,6 +194,7 @@ class Engine:
             rulings.stubborn,
             self.deeds,
         )
+        self.vacating = Vacating(in_use, ledger, self.transitions, self.commands, self.reports, recorder)
         self.submission = Submission(
             ledger, self.queue, self.transitions, self.placer, self.selector, recorder, scheduler
         )
@@ -330,6 +338,10 @@ class Engine:
             self.commands.carry_out(event)
         elif isinstance(event, NodesDown | NodesDrained | NodesUp):
             self._nodes(event)
+        elif isinstance(event, NodesUsed):
+            self.vacating.used(event)
+        elif isinstance(event, NodesQuiet):
+            self.vacating.quiet(event)
         else:
             self._other(event)
 
@@ -383,7 +395,7 @@ class Engine:
 
     def stays(self, job: Job) -> list[Stay]:
         """Return why a suspended job stays suspended now; nothing is decided or changed."""
-        return reasons_of(job, self.gang, self.policies, self.ledger)
+        return self.in_use.stays(job) or reasons_of(job, self.gang, self.policies, self.ledger)
 
     # ---------------------------------------------------------------------------- waking
     @property

@@ -143,9 +143,9 @@ class MakingWay:
     def _may_ask_again(self, asked: Seconds) -> Seconds:
         return self._clockwork.whole_second(asked) + self.window
 
-    def tell_one(self, victim: Job, preemptor: Job | None, mode: PreemptMode) -> None:
-        """Let a victim of the arbiter make way as others do, with its notice and grace time."""
-        for plan in self._policies.plans(preemptor, [victim], [mode], self._ledger):
+    def tell_one(self, victim: Job, preemptor: Job | None, mode: PreemptMode, why: str = "") -> None:
+        """Let one job make way that no search chose, as others do, with its notice and grace time."""
+        for plan in self._policies.plans(preemptor, [victim], [mode], self._ledger, [why] if why else ()):
             if not plan.fails:
                 self._act(plan, preemptor)
             elif preemptor is not None:

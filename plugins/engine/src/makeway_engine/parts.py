@@ -11,6 +11,7 @@ from makeway.model import Gang, Job, Selector
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.deeds import Deeds
+from makeway_engine.in_use import InUse
 from makeway_engine.ledger import Ledger
 from makeway_engine.making_way import MakingWay
 from makeway_engine.placing import Placer
@@ -19,6 +20,7 @@ from makeway_engine.reports import Reports
 from makeway_engine.schedulers import Schedulers
 from makeway_engine.submission import Submission
 from makeway_engine.transitions import Transitions
+from makeway_engine.vacating import Vacating
 
 
 class Parts(Protocol):
@@ -38,6 +40,8 @@ class Parts(Protocol):
     placer: Placer
     schedulers: Schedulers
     reports: Reports
+    in_use: InUse
+    vacating: Vacating
     submission: Submission
 
     def memory(self) -> dict[str, Any]:

@@ -52,6 +52,8 @@ def engine_memory(engine: Parts) -> dict[str, Any]:
         found["deeds"] = engine.deeds.save(engine.ledger.cluster)
     if reported := engine.reports.save():
         found["reports"] = reported
+    if used := engine.in_use.plain():
+        found["in_use"] = used
     return {**found, "queue": engine.queue.save(), "engine": engine.memory()}
 
 

@@ -246,6 +246,7 @@ class Journal:
         small: dict[str, Any] = {
             "transitions": {"lowest_priority": engine.transitions.save()["lowest_priority"]},
             "reports": engine.reports.save(whole=False),
+            "in_use": engine.in_use.plain(),
         }
         if engine.deeds is not None:
             small["deeds"] = {"next_serial": engine.deeds.next_serial, "stopped": {}, "open": []}

@@ -41,6 +41,8 @@ class Displacers:
 
 UNWRITTEN = "JournalUnwritten"
 """Reason of a job whose start is decided and waits to be written down."""
+USE = "use"
+"""Who stopped a job that makes way for a person at its node."""
 _BEFORE = {Start: JobState.PENDING, Suspend: JobState.RUNNING, Resume: JobState.SUSPENDED}
 """The state of a job before an action."""
 
@@ -97,7 +99,7 @@ class Shown:
             "reason": self._reason(job, state),
             "held": job.held,
             "kept": job.kept,
-            "suspended_by": None if job.suspended_by is None else job.suspended_by.value,
+            "suspended_by": self._stopped_by(job),
             "priority": job.priority,
             "nodes": "",
             "node_count": job.size,
@@ -136,6 +138,12 @@ class Shown:
             preemptor, mode, at = by
             shown["displaced"] = {"by": preemptor, "how": mode, "at": self._wall(at)}
         return shown
+
+    def _stopped_by(self, job: Job) -> str | None:
+        """Return who stopped a job: the policy, an administrator, or whoever uses its node; None: nobody did."""
+        if job.suspended_by is None:
+            return None
+        return USE if job.id in self._engine.in_use.stopped else job.suspended_by.value
 
     def _reason(self, job: Job, state: JobState) -> str:
         if state is JobState.PENDING:

@@ -107,6 +107,25 @@ def check(config: Config, source: str, found: int | None = None) -> list[str]:
     ]
     if problems:
         raise ConfigError(source, problems)
+    return [*_unseen(config), *_gpus_lacking(config, found)]
+
+
+def _unseen(config: Config) -> list[str]:
+    """Say which uses of this machine its partitions would make way for, and nobody sees."""
+    wanted = {name: each.name for each in config.partition[::-1] for name in each.vacate_on_use}
+    if not wanted:
+        return []
+    from makeway_local_world.processes.presence import absent
+
+    return [
+        f"partition {wanted[name]}: use of this machine is not seen by {name}: {why}"
+        + (f"; {why.help}" if why.help else "")
+        for name, why in absent(wanted).items()
+    ]
+
+
+def _gpus_lacking(config: Config, found: int | None) -> list[str]:
+    """Say how many GPUs are missing; `found` is as in `check`."""
     wanted = sum(
         count for node in config.node for name, count in node.gres.items() if name.partition(":")[0] == "gpu"
     )

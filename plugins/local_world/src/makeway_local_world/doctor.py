@@ -15,11 +15,13 @@ from typing import Any
 
 import attrs
 
+from makeway.config import USE_SOURCES
 from makeway_checkpointable import criu
 from makeway_checkpointable.measuring import MeasureError, measure
 from makeway_local_world import default
 from makeway_local_world.places import check_file_system
 from makeway_local_world.processes.machine import Cgroups
+from makeway_local_world.processes.presence import absent
 from makeway_local_world.reach import PlaceError
 
 _MEASURED_MB = 256
@@ -58,6 +60,7 @@ def examine(daemon: Mapping[str, Any] | None) -> list[Finding]:
         *_cgroups(daemon, shared=shared),
         *_python(shared=shared),
         *_gpus(),
+        *_use(daemon),
         *_criu(),
         *_logins(root=root),
         *_state(daemon),
@@ -170,6 +173,17 @@ def _gpus() -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "GPUs", "none")
+
+
+def _use(daemon: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Say what would show that a person uses the machine: of a daemon, what its partitions name."""
+    wanted = USE_SOURCES if daemon is None else tuple(daemon["use"]["sources"])
+    lacking = absent(wanted)
+    seen = [name for name in wanted if name not in lacking]
+    if seen:
+        yield Finding("ok", "use", f"a person at this machine is seen by {', '.join(seen)}")
+    for name, why in lacking.items():
+        yield Finding("note", "use", f"a person at this machine is not seen by {name}: {why}", why.help)
 
 
 def _criu() -> Iterator[Finding]:

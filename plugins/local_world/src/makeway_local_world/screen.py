@@ -374,12 +374,15 @@ def _style(row: tuple[str, ...]) -> str:
 
 
 def sentence(line: Mapping[str, Any], wall: float) -> str:
-    """Return what a line of the record says of jobs that make way; empty: nothing."""
+    """Return what a line of the record says of jobs that make way, and of who uses nodes; empty: nothing."""
     at = time.strftime("%H:%M:%S", time.localtime(wall))
     if line["kind"] == "preempt":
         return printable(
             f"{at} job {line['job']} makes way for {line['preemptor'] or 'a person'}: {line['mode']}"
         )
+    if line["kind"] == "use":
+        now = f"is in use {line['why']}" if line["state"] == "used" else "is quiet"
+        return printable(f"{at} {line['nodes']} {now} (partition {line['partition']})")
     if line["kind"] == "state":
         return printable(f"{at} job {line['job']}: {line['state'].lower()}")
     return ""

@@ -246,6 +246,7 @@ class Rig:
         self.settings: dict[str, Any] = {"bind": False, "cgroups": "off", "memory_floor": 0}
         self.lines: list[Line] = []
         self.inventory: Any = None
+        self.sources: Any = None
         self.config = CONFIG
         self.checkpointing = CHECKPOINTING
         self._live: Live | None = None
@@ -261,7 +262,7 @@ class Rig:
 
     def _plugins(self) -> dict[str, Any]:
         def factory(cluster: Cluster, settings: Any, state: State) -> LocalWorld:
-            return LocalWorld(cluster, settings, state, self.inventory)
+            return LocalWorld(cluster, settings, state, self.inventory, self.sources)
 
         module = types.ModuleType("local")
         module.makeway_world = hookimpl(lambda: factory, specname="makeway_world")  # type: ignore[attr-defined]

@@ -175,8 +175,8 @@ _WORKLOAD = (
         multiple=True,
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="Let nodes be down or drained as `sacctmgr -P show event` says, or a TOML file with [[outage]] tables. "
-        "Repeatable.",
+        help="Let nodes be down or drained as `sacctmgr -P show event` says, in use as `last -F` or a CSV says, or "
+        "what [[outage]] tables of a TOML file say. Repeatable.",
     ),
 )
 

@@ -1,8 +1,7 @@
-"""Read which nodes are out of service during a run: the ``[[outage]]`` tables of a configuration."""
+"""Read which nodes are out of service or in use during a run: the ``[[outage]]`` tables of a configuration."""
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import math
 from collections import Counter
@@ -18,13 +17,18 @@ from makeway.bounds import toml_of
 from makeway.config import Config, OutageTable, build_cluster
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
-from makeway.model import Seconds
+from makeway.model import Partition, Seconds
+from makeway.obstacle import length
 from makeway.plain import A_LENGTH
 from makeway.readers.lines import read_text
 from makeway.settings import structure
-from makeway.worlds.events import Event, NodesDown, NodesDrained, NodesUp
+from makeway.worlds.events import Event, NodesDown, NodesDrained, NodesQuiet, NodesUp, NodesUsed
+from makeway_app.readers.uses import unix_time, uses_in
 
 STATES = ("down", "drain")
+"""What keeps nodes from all jobs."""
+USE = "use"
+_ALLOWED = (*STATES, USE)
 _YEAR = 366 * 86400.0
 _MOST = 1_000_000
 """Outages that one table may draw."""
@@ -42,24 +46,60 @@ class _Stretch(NamedTuple):
 def outages_of(config: Config, source: str, start_wall: float | None = None) -> list[tuple[Seconds, Event]]:
     """Return when nodes are lost and come back, in order of time.
 
-    A node that is down for one reason and drained for another is down; it is back once all of them are over.
+    A node that is down for one reason and drained for another is down; it is back once all of them are over. For
+    each partition that makes way for people a use lasts until nobody has used the node for as long as that wants.
 
     :param start_wall: Unix time of second 0. None: the workload does not say.
     :raises ConfigError: with all problems.
     """
     if not config.outage:
         return []
-    known = {node.name: node.index for node in build_cluster(config).nodes}
+    cluster = build_cluster(config)
+    known = {node.name: node.index for node in cluster.nodes}
+    vacating = [each for each in cluster.partitions if each.vacate_on_use]
     problems: list[Problem] = []
     stretches: list[_Stretch] = []
     for at, table in enumerate(config.outage):
         try:
+            if table.state == USE and not vacating:
+                raise _Wrong("state", _NOBODY)
             stretches += _stretches(table, known, start_wall)
         except _Wrong as error:
             problems.append(Problem(f"outage[{at}].{error.key}", error.text))
     if problems:
         raise ConfigError(source, problems)
-    return list(_events(stretches))
+    uses = [each for each in stretches if each.state == USE]
+    if not uses:
+        return list(_events(stretches))
+    events = [*_events([each for each in stretches if each.state != USE])]
+    for partition in vacating:
+        events += _uses(uses, partition)
+    return sorted(events, key=lambda each: each[0])
+
+
+_NOBODY = (
+    "got 'use', and no partition makes way for people; allowed: down or drain, or a partition with vacate_on_use, "
+    "as by --set partition.NAME.vacate_on_use=terminal"
+)
+
+
+def _uses(uses: Sequence[_Stretch], partition: Partition) -> Iterator[tuple[Seconds, Event]]:
+    """Yield what jobs of a partition are told of people: when they come, and when they have been quiet for long."""
+    by_node: dict[int, list[tuple[Seconds, Seconds]]] = {}
+    for each in uses:
+        if partition.nodes >> each.node & 1 and each.end + partition.quiet > 0:
+            by_node.setdefault(each.node, []).append((max(0.0, each.start), each.end + partition.quiet))
+    for node, times in by_node.items():
+        times.sort()
+        start, end = times[0]
+        for begins, ends in [*times[1:], (math.inf, math.inf)]:
+            if begins <= end and begins < math.inf:
+                end = max(end, ends)
+                continue
+            yield start, NodesUsed(1 << node, partition.name, f"since {length(start)}")
+            if end < math.inf:
+                yield end, NodesQuiet(1 << node, partition.name)
+            start, end = begins, ends
 
 
 class _Wrong(Exception):  # noqa: N818  # becomes a line of a message
@@ -73,10 +113,12 @@ def _stretches(table: OutageTable, known: Mapping[str, int], start_wall: float |
 
     :raises _Wrong: of a value that is not allowed.
     """
-    if table.state not in STATES:
+    if table.state not in _ALLOWED:
         raise _Wrong(
-            "state", f"got {table.state!r}; allowed: {' or '.join(STATES)}{nearest(table.state, STATES)}"
+            "state", f"got {table.state!r}; allowed: {', '.join(_ALLOWED)}{nearest(table.state, _ALLOWED)}"
         )
+    if table.notice and table.state == USE:
+        raise _Wrong("notice", f"got {table.notice:g}; people give none; allowed: 0")
     nodes = _nodes(table.nodes, known)
     start = _instant("at", table.at, start_wall)
     until = None if table.until is None else _instant("until", table.until, start_wall)
@@ -156,7 +198,7 @@ def outages_from(files: Sequence[Path], config: Config) -> tuple[tuple[OutageTab
         if path.suffix == ".toml":
             found += structure(toml_of(read_text(path), str(path)), _File, str(path)).outage
             continue
-        tables, odd = registry.tool("outages", "--outages").outages_in(path)
+        tables, odd = uses_in(path, known) or registry.tool("outages", "--outages").outages_in(path)
         notes += [f"{path}: {text}" for text in odd]
         gone: dict[str, None] = {}
         for table in tables:
@@ -174,16 +216,6 @@ def outages_from(files: Sequence[Path], config: Config) -> tuple[tuple[OutageTab
 @attrs.frozen(kw_only=True)
 class _File:
     outage: tuple[OutageTable, ...]
-
-
-def unix_time(text: str) -> float | None:
-    """Return a date as Unix time, read as UTC where it has no zone; None: it is none."""
-    try:
-        moment = datetime.datetime.fromisoformat(text.strip())
-        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
-        return moment.timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _events(stretches: list[_Stretch]) -> Iterator[tuple[Seconds, Event]]:
@@ -214,4 +246,4 @@ def _events(stretches: list[_Stretch]) -> Iterator[tuple[Seconds, Event]]:
                 yield instant, kind(bitmap.of(changed[state]))
 
 
-__all__ = ["STATES", "outages_from", "outages_of", "unix_time"]
+__all__ = ["outages_from", "outages_of"]

@@ -28,7 +28,9 @@ from makeway.worlds.events import (
     Kill,
     NodesDown,
     NodesDrained,
+    NodesQuiet,
     NodesUp,
+    NodesUsed,
     Resume,
     SendSignal,
     Start,
@@ -39,7 +41,7 @@ from makeway.worlds.events import (
 from makeway_app.worlds.power import Power
 
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
-ABOUT_NODES = (NodesDown, NodesDrained, NodesUp)
+ABOUT_NODES = (NodesDown, NodesDrained, NodesUp, NodesUsed, NodesQuiet)
 _COMPLETED = JobState.COMPLETED
 _NEVER = math.inf
 _STOPS = frozenset(("STOP", "TSTP", "TTIN", "TTOU"))

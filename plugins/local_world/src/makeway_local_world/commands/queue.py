@@ -117,6 +117,8 @@ def _place(job: dict[str, Any]) -> str:
         reason = f"{what} for {by['by']}"
     elif job["state"] == "SUSPENDED" and job["suspended_by"] == "admin":
         reason = "suspended by a person"
+    elif job["state"] == "SUSPENDED" and job["suspended_by"] == "use":
+        reason = "suspended: its node is in use"
     text = f"{job['nodes']}" if job["nodes"] else ""
     return f"{text} ({reason})".strip() if reason and reason != "None" else text
 

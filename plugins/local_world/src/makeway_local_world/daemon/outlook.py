@@ -47,7 +47,8 @@ class Outlook:
         known, state, config = await self._service.ask(lambda: self._known(job))
         lines = await self._service.elsewhere(self._service.past.lines_of, job_id)
         foresight = None
-        if job["state"] in ("PENDING", "SUSPENDED") and not job["held"] and known.drained is None:
+        idle = known.drained is None and not known.in_use
+        if job["state"] in ("PENDING", "SUSPENDED") and not job["held"] and idle:
             foresight = await self._look_ahead(config, state, job_id)
         known = attrs.evolve(known, lines=lines, foresight=foresight)
         told = await self._service.elsewhere(story, known)
@@ -117,6 +118,7 @@ class Outlook:
             if mine.id in order:
                 ahead = list(dict.fromkeys(order[: order.index(mine.id)]))
         drain = wards.read(self._service.places.state)
+        stopped = mine is not None and (mine.state is JobState.PENDING or mine.id in engine.in_use.stopped)
         known = Known(
             job=job,
             others=others,
@@ -125,6 +127,8 @@ class Outlook:
             zero=live.clock.wall() - live.clock.now(),
             waits_for=self._service.waiting.stand(mine.id) if mine is not None else {},
             drained=None if drain is None else attrs.asdict(drain),
+            in_use=engine.in_use.said(mine) if mine is not None and stopped else (),
+            quiet=mine.partition.quiet if mine is not None else 0.0,
             trouble=self._service.trouble,
             failed=self._last_failure(job),
             words=engine.policies.vocabulary(),

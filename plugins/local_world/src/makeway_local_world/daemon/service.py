@@ -399,6 +399,9 @@ class Service:
         world, before = config.world, self.live.engine.config.world
         if (world.name, world.settings, world.state) != (before.name, before.settings, before.state):
             notes.append("other settings of the world count after a restart: makeway down, makeway up")
+        watched, wanted = map(_uses, (self.warded.site.cluster.partitions, config.partition))
+        if watched != wanted:
+            notes.append("other uses of this machine count after a restart: makeway down, makeway up")
         await self.calendar.reloaded(config, lambda: self.live.reload(config, self.plugins, source=source))
         self.rules, self.source = rules, source
         forget()
@@ -470,14 +473,26 @@ class Service:
             "gpus": self.warded.gpus(),
             "sequence": self.desk.step,
             "trouble": self.trouble,
+            "use": self._use(),
             "drained": None if drain is None else attrs.asdict(drain),
             "cgroups": self.warded.site.cgroups.as_dict(),
         }
+
+    def _use(self) -> dict[str, Any]:
+        """Return what shows that a person uses the machine, and for which partitions one does, and since when."""
+        partitions = self.live.engine.ledger.cluster.partitions
+        sources = {name for each in partitions for name in each.vacate_on_use}
+        return {"sources": sorted(sources), "now": self.live.engine.in_use.shown()}
 
     def close(self) -> None:
         """Take nothing any more."""
         self.intake.close()
         self.past.close()
+
+
+def _uses(partitions: Iterable[Any]) -> set[tuple[Any, ...]]:
+    """Return what counts as use of the machine, by partition."""
+    return {(each.name, tuple(each.vacate_on_use), each.quiet) for each in partitions if each.vacate_on_use}
 
 
 class Full(Exception):  # noqa: N818  # an answer, not a fault

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from makeway.model import Stay, Vocabulary
+from makeway.obstacle import length
 from makeway_local_world.daemon.foresight import Foresight, Taken
 from makeway_local_world.processes.saving import UNASKED
 
@@ -50,6 +51,10 @@ class Known:
     """Unix time of the run's instant 0."""
     waits_for: Mapping[str, str] = attrs.field(factory=dict)
     """Conditions on other jobs -> how they stand."""
+    in_use: Sequence[str] = ()
+    """Which nodes a person uses, for which it makes way."""
+    quiet: float = 0.0
+    """Seconds after the last use until it may come back."""
     drained: Mapping[str, Any] | None = None
     trouble: str = ""
     failed: str = ""
@@ -104,6 +109,13 @@ def _state(known: Known) -> str:
     return f"{state}{where}{partition}" + (f", since {when(since)}" if since else "")
 
 
+def _in_use(known: Known) -> Iterator[str]:
+    """Say that a person uses a node of the job, or one on which it could start."""
+    if known.in_use:
+        yield f"it makes way for people: {'; '.join(known.in_use)}"
+        yield f"what has to happen: nobody uses it for {length(known.quiet)}"
+
+
 # -------------------------------------------------------------------------------------- pending
 def _pending(known: Known) -> Iterator[str]:
     job = known.job
@@ -124,6 +136,7 @@ def _pending(known: Known) -> Iterator[str]:
         yield f"it may not begin before {when(eligible)}"
     if job["reason"] not in ("", "None"):
         yield f"it waits: {job['reason']}"
+    yield from _in_use(known)
     by = job.get("displaced")
     if by and by["by"]:
         yield f"it was running, and made way for {_who(known, by['by'])} at {when(by['at'])}"
@@ -203,10 +216,11 @@ def _suspended(known: Known) -> Iterator[str]:
     if job["suspended_by"] == "admin":
         yield f"a person suspended it; what has to happen: makeway resume {job['id']}"
         return
+    yield from _in_use(known)
     by = job.get("displaced")
     if by and by["by"]:
         yield f"it makes way for {_who(known, by['by'])} since {when(by['at'])}"
-    for stay in known.stays:
+    for stay in known.stays if not known.in_use else ():
         names = f": {_few([_who(known, each) for each in stay.holders])}" if stay.holders else ""
         until = f", until {when(stay.until + known.zero)}" if stay.until is not None else ""
         setting = f" [{stay.setting}]" if stay.setting else ""

@@ -62,6 +62,15 @@ def look(pid: int) -> Process | None:
     )
 
 
+def terminal(pid: int) -> int:
+    """Return the device of the terminal that controls a process; 0: it has none."""
+    try:
+        text = read_file(f"/proc/{pid}/stat")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
+    return int(text[text.rindex(b")") + 2 :].split()[4])
+
+
 def _of_all_threads(pid: int, state: str) -> str:
     """Return the state of a process whose first thread has stopped or ended: others may still run, and fork."""
     found = {state}
@@ -184,4 +193,5 @@ __all__ = [
     "has_children_files",
     "look",
     "proportional",
+    "terminal",
 ]

@@ -12,6 +12,8 @@ from makeway_local_world.keeping import proc
 
 _HARMLESS_MB = 512
 """Memory in use without any process that we can see; more: somebody is there, in another container perhaps."""
+_KINDS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
+"""What names the processes on a GPU, those that compute first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -25,6 +27,8 @@ class Gpu:
     used_mb: int = 0
     pids: tuple[int, ...] = ()
     """Processes that have memory on it."""
+    computing: tuple[int, ...] = ()
+    """Those of them that do not only draw."""
 
 
 class Inventory(Protocol):
@@ -77,19 +81,20 @@ class Nvidia:
                         name=_text(lib.nvmlDeviceGetName(handle)),
                         memory_mb=memory.total >> 20,
                         used_mb=memory.used >> 20,
-                        pids=self._pids(handle),
+                        pids=self._pids(handle, *_KINDS),
+                        computing=self._pids(handle, _KINDS[0]),
                     )
                 )
         except lib.NVMLError:
             return found
         return found
 
-    def _pids(self, handle: Any) -> tuple[int, ...]:
+    def _pids(self, handle: Any, *kinds: str) -> tuple[int, ...]:
         lib = self._library
         found: set[int] = set()
-        for ask in (lib.nvmlDeviceGetComputeRunningProcesses, lib.nvmlDeviceGetGraphicsRunningProcesses):
+        for kind in kinds:
             try:
-                found.update(process.pid for process in ask(handle))
+                found.update(process.pid for process in getattr(lib, kind)(handle))
             except lib.NVMLError:
                 continue  # not supported by every device
         return tuple(sorted(found))

@@ -83,5 +83,17 @@ class Hindered(NamedTuple):
     """Empty: it can be."""
 
 
-News = Began | Done | Refused | Over | Lost | Seen | Saved | BegunAnew | Hindered
-__all__ = ["Began", "BegunAnew", "Done", "Hindered", "Lost", "News", "Over", "Refused", "Saved", "Seen"]
+class Use(NamedTuple):
+    """A person uses this machine, or has not for as long as a partition wants."""
+
+    partition: str
+    used: bool
+    why: str = ""
+
+
+OfJob = Began | Done | Refused | Over | Lost | Seen | Saved | BegunAnew | Hindered
+News = OfJob | Use
+__all__ = [
+    *("Began", "BegunAnew", "Done", "Hindered", "Lost", "News", "OfJob", "Over", "Refused", "Saved", "Seen"),
+    "Use",
+]

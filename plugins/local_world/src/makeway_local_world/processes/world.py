@@ -7,7 +7,7 @@ fresh look, whose findings come as events.
 from __future__ import annotations
 
 import queue
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -26,6 +26,8 @@ from makeway.worlds.events import (
     Failed,
     Finished,
     Kill,
+    NodesQuiet,
+    NodesUsed,
     Noticed,
     Obstructed,
     Performed,
@@ -39,7 +41,8 @@ from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import End, end_of_plain
 from makeway_local_world.processes.gpus import Inventory, Nvidia
 from makeway_local_world.processes.hand import Hand
-from makeway_local_world.processes.news import News
+from makeway_local_world.processes.news import News, OfJob
+from makeway_local_world.processes.presence import Presence, Source
 from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, unsuitable
 from makeway_local_world.processes.settings import Settings
 from makeway_local_world.processes.site import Site
@@ -63,11 +66,17 @@ class LocalWorld:
     """Runs jobs as processes of this machine; see `makeway.worlds.api.World`."""
 
     def __init__(
-        self, cluster: Cluster, settings: Settings | None, state: State, inventory: Inventory | None = None
+        self,
+        cluster: Cluster,
+        settings: Settings | None,
+        state: State,
+        inventory: Inventory | None = None,
+        sources: Mapping[str, Source] | None = None,
     ) -> None:
         """Take over what an earlier daemon left in the state directory.
 
         :param inventory: the GPUs; None: as NVIDIA's library shows them.
+        :param sources: what shows that a person uses this machine; None: what there is of it.
         :raises ConfigError: the state directory is on a file system without locks.
         """
         why = unsuitable(state.directory)
@@ -84,7 +93,9 @@ class LocalWorld:
         self._found_ended: list[Key] = []
         self._surveyed = False
         self._find()
+        self.presence = Presence(self._hand, cluster.partitions, sources, inventory)
         self._hand.begin()
+        self._hand.do(self.presence.begin)
 
     # ------------------------------------------------------------------------------ beginning
     def _find(self) -> None:
@@ -203,9 +214,16 @@ class LocalWorld:
                 piece = self._news.get_nowait()
             except queue.Empty:
                 return events
-            events += self._event_of(piece)
+            events += self._use(piece) if isinstance(piece, news.Use) else self._event_of(piece)
 
-    def _event_of(self, piece: News) -> list[Event]:
+    def _use(self, piece: news.Use) -> list[Event]:
+        partition = self.site.cluster.partition(piece.partition)
+        assert partition is not None  # it is the cluster's own
+        if piece.used:
+            return [NodesUsed(partition.nodes, piece.partition, piece.why)]
+        return [NodesQuiet(partition.nodes, piece.partition)]
+
+    def _event_of(self, piece: OfJob) -> list[Event]:
         """Return what a piece of news means to the engine, after all that it has decided since."""
         job_id, incarnation = piece.key
         told = self._told.get(job_id)
@@ -343,6 +361,7 @@ class LocalWorld:
     def close(self) -> None:
         """Let go; jobs go on."""
         self._hand.close()
+        self.presence.close()
         self.site.cgroups.remove()
 
 
