@@ -27,7 +27,7 @@ from makeway_app.cli.inputs import Loaded, open_jobs, with_actions
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import Board
 from makeway_app.cli.options import Duration, workload_options
-from makeway_app.cli.outputs import Output, check_names
+from makeway_app.cli.outputs import STDOUT, Output, check_names
 from makeway_app.cli.processes import cores
 from makeway_app.cli.records import Keeper
 from makeway_app.cli.request import CONFIGURED, Request, in_world
@@ -138,9 +138,10 @@ def tune(
     replayed over all of it.  The one that is recommended comes as a difference of CONFIG.
     """
     began = time.monotonic()
+    left = None if last_file is None else str(last_file)
     if asked.workload is not None:
         check_names(
-            [("--json", json_file), ("--report", report_file), ("--mail", mail_file)],
+            [("--json", json_file), ("--report", report_file), ("--mail", mail_file), ("--since", left)],
             [asked.config, asked.workload, *asked.accounting, *asked.outages],
         )
     if mail_file is not None and last_file is None:
@@ -148,65 +149,65 @@ def tune(
             "--mail", [Problem("", "says what changed since the last run; name its file with --since")]
         )
     last = None if last_file is None else read_last(last_file)
-    loaded = asked.load()
-    note("warning", loaded.warnings)
-    base = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
-    no_warm_start(base, asked.config)
-    opened = open_jobs(loaded, asked.workload, ReadOptions(config=base, limit=asked.limit), asked.format)
-    jobs, until = tuple(opened.jobs), None
-    if last_file is not None:
-        jobs, until = since(jobs, opened.start_wall, last, opened.name)
-    log = log_of(jobs, base, opened.name)
-    note("note", opened.notes)
-    goals = goals_of(minimise, keep, never, log)
-    costs = Costs(
-        every=_by_group(checkpoint_every, "--checkpoint-every", log),
-        restart=_by_group(restart_cost, "--restart-cost", log),
-    )
-    site = site_of(asked.config, loaded.config, only, without, asked.accounting)
-    runner = Runner(
-        asked=asked,
-        site=site,
-        leader=loaded.config.policy.preempt,
-        workers=workers or cores(),
-        dask=dask,
-    )
-    work = Work(runner=runner, log=log, goals=goals, costs=costs, within=within, began=began)
-    calibration, shown = _calibrated(work, loaded) if last_file is None else (None, [])
-    with _progress() as phase:
-        work.as_configured(opened.start_wall, seed, phase("as configured", None))
-        tried = work.searched(trials, seed, phase("searching", trials))
-        chosen = work.finalists(tried, phase("finalists", None))
-    found = work.answered(chosen, draws(log, seed))
-    head = tell.heading(log, len(tried), work.days, int(work.tried_on.sum()), len(chosen))
-    changed = news(found, site, last) if last_file is not None else []
-    if last_file is None:
-        show([head, *shown, *tell.tables(found)])
-    else:
-        show([head, Text("\n".join(changed) or "nothing has changed since the last advice")])
-    note("note", work.cut)
-    if report_file is not None:
-        title = f"{asked.config.name}: {', '.join(str(each) for each in goals.minimise)}"
-        with Output(report_file) as target:
-            target.write(page(found, title, head.plain))
-    if mail_file is not None:
-        with Output(mail_file) as target:
-            target.write(mail(changed, found, asked.config.name))
-    if json_file is not None or last_file is not None:
-        about = {
-            "jobs": len(log.jobs),
-            "days": round(log.days, 6),
-            "tried": len(tried),
-            "refused": len(runner.refused),
-            "settings": [each.name for each in site.knobs],
-            "against_log": calibration,
-            **({} if until is None else {"until": until}),
-        }
-        text = json.dumps(tell.as_dict(found, about), indent=1, ensure_ascii=False) + "\n"
-        for name in (json_file, None if last_file is None else str(last_file)):
-            if name is not None:
-                with Output(name) as target:
-                    target.write(text)
+    named = filter(None, (json_file, report_file, mail_file, left))
+    with contextlib.ExitStack() as stack:
+        # What cannot be written is told now, and not when all is done.
+        files = {name: stack.enter_context(Output(name)) for name in dict.fromkeys(named)}
+        loaded = asked.load()
+        note("warning", loaded.warnings)
+        base = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
+        no_warm_start(base, asked.config)
+        opened = open_jobs(loaded, asked.workload, ReadOptions(config=base, limit=asked.limit), asked.format)
+        jobs, until = tuple(opened.jobs), None
+        if last_file is not None:
+            jobs, until = since(jobs, opened.start_wall, last, opened.name)
+        log = log_of(jobs, base, opened.name)
+        note("note", opened.notes)
+        goals = goals_of(minimise, keep, never, log)
+        costs = Costs(
+            every=_by_group(checkpoint_every, "--checkpoint-every", log),
+            restart=_by_group(restart_cost, "--restart-cost", log),
+        )
+        site = site_of(asked.config, loaded.config, only, without, asked.accounting)
+        runner = Runner(
+            asked=asked,
+            site=site,
+            leader=loaded.config.policy.preempt,
+            workers=workers or cores(),
+            dask=dask,
+        )
+        work = Work(runner=runner, log=log, goals=goals, costs=costs, within=within, began=began)
+        calibration, shown = _calibrated(work, loaded) if last_file is None else (None, [])
+        with _progress() as phase:
+            work.as_configured(opened.start_wall, seed, phase("as configured", None))
+            tried = work.searched(trials, seed, phase("searching", trials))
+            chosen = work.finalists(tried, phase("finalists", None))
+        found = work.answered(chosen, draws(log, seed))
+        head = tell.heading(log, len(tried), work.days, int(work.tried_on.sum()), len(chosen))
+        changed = news(found, site, last) if last_file is not None else []
+        news_of = Text("\n".join(changed) or "nothing has changed since the last advice")
+        every = [*shown, *tell.tables(found)] if last_file is None else [news_of]
+        show([head, *every], err=STDOUT in files)
+        note("note", work.cut)
+        if report_file is not None:
+            title = f"{asked.config.name}: {', '.join(str(each) for each in goals.minimise)}"
+            files[report_file].write(page(found, title, head.plain))
+        if mail_file is not None:
+            files[mail_file].write(mail(changed, found, asked.config.name))
+        if json_file is not None or last_file is not None:
+            about = {
+                "jobs": len(log.jobs),
+                "days": round(log.days, 6),
+                "tried": len(tried),
+                "refused": len(runner.refused),
+                "settings": [each.name for each in site.knobs],
+                "against_log": calibration,
+                **({} if until is None else {"until": until}),
+            }
+            text = json.dumps(tell.as_dict(found, about), indent=1, ensure_ascii=False) + "\n"
+            for name in (json_file, left):
+                if name is not None:
+                    files[name].write(text)
     if found.impossible:
         raise click.exceptions.Exit(FAILED)
 

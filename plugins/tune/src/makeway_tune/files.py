@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import attrs
 
 from makeway.config import Config
-from makeway.errors import ConfigError, Problem
+from makeway.errors import ConfigError, Problem, nearest
 from makeway.foreign import Knob
 from makeway.readers.lines import read_text
 from makeway_app.cli.inputs import accounts_of, guarded, reader_of
@@ -138,9 +139,9 @@ def site_of(
         for part in parts:
             if not any(_fits(part, each) for each in knobs):
                 names = ", ".join(each.name for each in knobs)
-                raise ConfigError(
-                    f"{option} {part}", [Problem("", f"no setting has that in its name: {names}")]
-                )
+                close = nearest(part, {word for each in knobs for word in re.split("[ =]", each.name)})
+                text = f"no setting has that in its name{close}; there are {names}"
+                raise ConfigError(f"{option} {part}", [Problem("", text)])
     kept = [each for each in knobs if not only or any(_fits(part, each) for part in only)]
     kept = [each for each in kept if not any(_fits(part, each) for part in without)]
     if not kept:

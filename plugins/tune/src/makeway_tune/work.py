@@ -270,11 +270,7 @@ class Work:
             for at, each in enumerate(every)
         ]
         found = answer(candidates, self.goals, groups)
-        return (
-            found
-            if self.others
-            else attrs.evolve(found, reason="no other setting was tried, for want of time")
-        )
+        return found if self.others else attrs.evolve(found, reason="no other setting was tried")
 
     def _runs(self, chosen: Chosen) -> list[Facts]:
         kept = self.runner.kept

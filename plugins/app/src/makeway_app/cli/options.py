@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,15 @@ class Duration(click.FloatRange):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Read a number, or a length of time such as 2h."""
         length = seconds_of(value) if isinstance(value, str) else None
-        number = super().convert(value if length is None else length, param, ctx)
+        try:
+            number = float(value if length is None else length)
+        except ValueError:
+            number = math.nan
         if number != number:
-            self.fail(f"got {value!r}; allowed: a number of seconds", param, ctx)
-        return number
+            self.fail(
+                f"got {value!r}; allowed: a number of seconds, or a length of time such as 30min", param, ctx
+            )
+        return super().convert(number, param, ctx)
 
 
 def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
