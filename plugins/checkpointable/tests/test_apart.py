@@ -169,7 +169,7 @@ def _process(proc: Path, **files: str) -> None:
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({"fd3": "/dev/nvidia0"}, "uses a GPU (/dev/nvidia0)"),
+        ({"fd3": "/dev/nvidia0"}, "uses a GPU (/dev/nvidia0), whose memory no checkpoint holds"),
         ({"fd0": "/dev/pts/4"}, "has a terminal (/dev/pts/4)"),
         ({"fd3": "socket:[99]"}, "is connected to 10.0.0.7, port 443"),
         ({"fd3": "socket:[98]"}, None),

@@ -11,11 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from makeway_checkpointable import linux
+
 VARIABLE = "MAKEWAY_CRIU"
 """Environment variable that names a criu which is not on the PATH."""
 LEAST = (4, 0)
 """Older ones fail on today's kernels."""
 INSTALL = "install criu 4.0 or newer: Debian 13 and later have it, and ppa:criu/ppa has it for Ubuntu"
+NAMESPACES = (
+    "user namespaces are needed, and this machine has none for plain users; ask for"
+    " user.max_user_namespaces > 0, kernel.unprivileged_userns_clone = 1,"
+    " kernel.apparmor_restrict_unprivileged_userns = 0, where they exist"
+)
 _VERSION = re.compile(r"^Version: ([0-9]+)\.([0-9]+)(\S*)", re.MULTILINE)
 _ERROR = re.compile(r"Error \([^)]*\): (.*)")
 _TOLD_BY_OTHERS = ("Dumping FAILED", "Restoring FAILED", "Unexpected error", "for self", "Can't dump task")
@@ -65,6 +72,17 @@ def find(given: str | None = None, environ: Mapping[str, str] = os.environ) -> C
     return Criu(os.path.abspath(path), version)
 
 
+def ready() -> Criu:
+    """Look for criu, and see whether it can do its work here.
+
+    :raises CriuError: nothing can be saved here, with what to do about it.
+    """
+    found = find()
+    if not linux.may_be_alone():
+        raise CriuError(NAMESPACES)
+    return found
+
+
 def dump_words(criu: Criu, pid: int, images: Path) -> list[str]:
     """Return the command that saves a process with all below it, and leaves them stopped."""
     return [
@@ -102,11 +120,13 @@ def reason(log: Path) -> str:
 __all__ = [
     "INSTALL",
     "LEAST",
+    "NAMESPACES",
     "VARIABLE",
     "Criu",
     "CriuError",
     "dump_words",
     "find",
+    "ready",
     "reason",
     "restore_words",
 ]

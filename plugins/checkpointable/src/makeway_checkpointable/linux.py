@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWTIME = 0x00020000, 0x10000000, 0x20000000, 0x00000080
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
@@ -30,11 +31,56 @@ def unshare(flags: int) -> None:
     _done(_LIBC.unshare(flags))
 
 
-def mount_proc() -> None:
-    """Show this pid namespace under ``/proc``, to this mount namespace alone.
+def write(path: str, text: str) -> None:
+    """Write into a file of the kernel's.
 
     :raises OSError: the kernel refuses.
     """
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
+def be_alone() -> None:
+    """Leave for a user namespace in which only this user exists, and have children born in a new pid namespace.
+
+    :raises OSError: the kernel refuses.
+    """
+    user, group = os.getuid(), os.getgid()
+    unshare(CLONE_NEWUSER | CLONE_NEWPID)
+    write("/proc/self/setgroups", "deny")
+    write("/proc/self/uid_map", f"{user} {user} 1")
+    write("/proc/self/gid_map", f"{group} {group} 1")
+
+
+def may_be_alone() -> bool:
+    """Whether this user may have these namespaces, with a ``/proc`` of their own."""
+
+    def inside(what: Callable[[], object]) -> bool:
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                status = 0 if what() is not False else 1
+            finally:
+                os._exit(status)
+        return os.waitpid(pid, 0)[1] == 0
+
+    def alone() -> bool:
+        be_alone()
+        return inside(mount_proc)
+
+    return inside(alone)
+
+
+def mount_proc() -> None:
+    """Show this pid namespace under ``/proc``, in a mount namespace of its own.
+
+    :raises OSError: the kernel refuses.
+    """
+    unshare(CLONE_NEWNS)
     _done(_LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _done(_LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
@@ -99,10 +145,13 @@ __all__ = [
     "CLONE_NEWTIME",
     "CLONE_NEWUSER",
     "FOR_CRIU",
+    "be_alone",
     "be_called",
     "die_with_parent",
     "dumped",
     "keep_capabilities",
+    "may_be_alone",
     "mount_proc",
     "unshare",
+    "write",
 ]

@@ -64,7 +64,7 @@ def _of_process(process: Path, connections: Mapping[str, str]) -> Iterator[str]:
 
 def _of_file(target: str, connections: Mapping[str, str]) -> Iterator[str]:
     if target.startswith("/dev/nvidia") or target == "/dev/kfd":
-        yield f"uses a GPU ({target})"
+        yield f"uses a GPU ({target}), whose memory no checkpoint holds"
     elif target.startswith(("/dev/pts/", "/dev/tty")):
         yield f"has a terminal ({target})"
     elif target.startswith("socket:[") and target[8:-1] in connections:

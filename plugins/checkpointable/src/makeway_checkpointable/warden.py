@@ -72,13 +72,9 @@ def fork(order: Order) -> tuple[int, socket.socket]:
     :raises OSError: the kernel has no namespaces for this user.
     """
     here, there = socket.socketpair()
-    user, group = os.getuid(), os.getgid()
     image = order.place.newest()
     clocks = {} if image is None else images.clocks(image)
-    linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWPID)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{user} {user} 1")
-    _write("/proc/self/gid_map", f"{group} {group} 1")
+    linux.be_alone()
     with contextlib.suppress(OSError):  # a kernel without it
         _set_clocks(clocks)
     pid = os.fork()
@@ -113,7 +109,7 @@ def _set_clocks(clocks: Mapping[str, float]) -> None:
     for name, shown in clocks.items():
         offset = ours[name] + round(shown * _NANO) - time.clock_gettime_ns(_CLOCKS[name])
         seconds, rest = divmod(offset, _NANO)
-        _write("/proc/self/timens_offsets", f"{name} {seconds} {rest}")
+        linux.write("/proc/self/timens_offsets", f"{name} {seconds} {rest}")
 
 
 class Warden:
@@ -133,7 +129,6 @@ class Warden:
     def run(self) -> None:
         """Serve until the program has ended."""
         wake = self._watch_children()
-        linux.unshare(linux.CLONE_NEWNS)
         try:
             linux.mount_proc()
         except OSError as error:
@@ -215,7 +210,7 @@ class Warden:
             with contextlib.suppress(OSError):
                 if path.stat().st_size:
                     path.rename(directory / f"{name}.old")
-        _write("/proc/sys/kernel/ns_last_pid", str(_FIRST_PID - 1))
+        linux.write("/proc/sys/kernel/ns_last_pid", str(_FIRST_PID - 1))
         read, write = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
@@ -427,14 +422,6 @@ def _path_of(descriptor: int) -> str | None:
 
 def _say(channel: socket.socket, **words: Any) -> None:
     channel.sendall(json.dumps(words).encode() + b"\n")
-
-
-def _write(path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(handle, text.encode())
-    finally:
-        os.close(handle)
 
 
 __all__ = ["Order", "Warden", "fork"]

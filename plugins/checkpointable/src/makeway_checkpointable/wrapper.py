@@ -38,11 +38,6 @@ _ALMOST_AT_ONCE = 2.0
 """Seconds within which a signal to all processes of a job reaches this one after the program."""
 _LEFT_ALONE = 120.0
 """Seconds after which a program that was saved by word of another goes on, if nobody ended it."""
-_NAMESPACES = (
-    "user namespaces are needed, and this machine has none for plain users; ask for"
-    " user.max_user_namespaces > 0, kernel.unprivileged_userns_clone = 1,"
-    " kernel.apparmor_restrict_unprivileged_userns = 0, where they exist"
-)
 
 
 def run(
@@ -79,7 +74,7 @@ def run(
     try:
         pid, channel = warden.fork(warden.Order(command, place, found, shield=shield, here=here, most=most))
     except OSError as error:
-        return _refuse(f"{_NAMESPACES} ({error.strerror})")
+        return _refuse(f"{criu.NAMESPACES} ({error.strerror})")
     return _Wrapper(place, pid, channel, signals, door, report, every=every, quiet=here).serve()
 
 

@@ -168,8 +168,9 @@ def _gpus() -> Iterator[Finding]:
         return
     count = default.count_gpus()
     if count:
+        text = "a suspended job keeps the memory of its GPUs, and no checkpoint holds it"
         yield Finding(
-            "ok", "GPUs", f"{count}; a suspended job keeps the memory of its GPUs, so it is requeued instead"
+            "ok", "GPUs", f"{count}; {text} (cuda-checkpoint is not called), so it is requeued instead"
         )
     else:
         yield Finding("ok", "GPUs", "none")
@@ -189,7 +190,7 @@ def _use(daemon: Mapping[str, Any] | None) -> Iterator[Finding]:
 def _criu() -> Iterator[Finding]:
     """Say whether jobs can be saved with all their memory."""
     try:
-        found = criu.find()
+        found = criu.ready()
     except criu.CriuError as error:
         text, _, help_ = str(error).rpartition("; ")
         yield Finding("note", "checkpoints", text, help_)

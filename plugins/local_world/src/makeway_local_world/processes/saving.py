@@ -54,7 +54,7 @@ class Saving:
     def refusal(self, words: Sequence[str], environment: Mapping[str, str], gpus: int) -> str:
         """Say why a job that asks to be saved cannot be; empty: it can."""
         if gpus:
-            return "it has GPUs, whose memory no checkpoint holds"
+            return "it has GPUs, whose memory no checkpoint holds: cuda-checkpoint is not called"
         return self._why or obstacles.of_command(words, environment) or ""
 
     def saved(self, request: dict[str, Any], submission: Submission, job: Job) -> dict[str, Any]:
