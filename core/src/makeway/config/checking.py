@@ -36,6 +36,9 @@ def validate(config: Config, source: str) -> None:
     _check_qos(config, problems)
     _check_scheduler(config.scheduler, problems)
     _check_policy(config.policy, problems)
+    if not 0 <= config.workload.over_memory_at <= 1:
+        text = f"got {config.workload.over_memory_at:g}; allowed: 0 to 1"
+        problems.append(Problem("workload.over_memory_at", text))
     if config.world.real:
         _check_defects(config.scheduler, config.world.name, problems)
     if problems:

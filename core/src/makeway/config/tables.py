@@ -261,6 +261,10 @@ class WorkloadTable:
     """QOS of jobs that name none, by user, user/account or user/account/partition; the longest counts."""
     warm: bool = False
     """Whether a replay of a log begins with the jobs that ran when it begins; else with an empty machine."""
+    over_memory_kill: bool = False
+    """Whether a job is cancelled that had more memory than it asked for, by what the log says of both."""
+    over_memory_at: float = 1.0
+    """When that comes, as a share of its run time on record: no log says when a job had most."""
 
 
 @attrs.frozen(kw_only=True)

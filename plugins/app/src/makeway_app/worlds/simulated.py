@@ -453,7 +453,9 @@ def _cleaning_time(job: Job, incarnation: int) -> Seconds | None:
     return known[incarnation - 1] if incarnation <= len(known) else None
 
 
-_ENDS = {state.value: state for state in (_COMPLETED, JobState.FAILED, JobState.CANCELLED)}
+_ENDS = {
+    state.value: state for state in (_COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.OUT_OF_MEMORY)
+}
 
 
 class PacedWorld(SimulatedWorld):

@@ -12,7 +12,15 @@ from pathlib import Path
 
 import attrs
 
-from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate, without_none
+from makeway.config import (
+    Config,
+    NodeTable,
+    PartitionTable,
+    QosTable,
+    WorkloadTable,
+    validate,
+    without_none,
+)
 from makeway.errors import ConfigError, Problem
 from makeway.foreign import ForeignConfig, Knob, Source
 from makeway.model import NOTHING
@@ -28,7 +36,7 @@ from makeway_slurm.readers.grammar import parse_conf, read_conf
 from makeway_slurm.readers.nodes import read_nodes
 from makeway_slurm.readers.partitions import read_partitions
 from makeway_slurm.readers.policy import read_cluster, read_policy
-from makeway_slurm.readers.scheduler import read_scheduler
+from makeway_slurm.readers.scheduler import kills_over_memory, read_scheduler
 from makeway_slurm.readers.topologies import Topology
 
 Entry = Setting | Record
@@ -218,6 +226,7 @@ def _build(
         qos=(*qos, *_missing_qos(draft, partitions, qos)),
         policy=policy,
         scheduler=read_scheduler(draft),
+        workload=WorkloadTable(over_memory_kill=kills_over_memory(draft)),
     )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 MODELLED = frozenset(
     """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode DependencyParameters
-    EnforcePartLimits JobRequeue KillWait Licenses MaxArraySize MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
+    EnforcePartLimits JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
+    JobRequeue KillWait Licenses MaxArraySize MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
     MCSParameters MCSPlugin MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode
     FairShareDampeningFactor PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityType PriorityUsageResetPeriod PriorityWeightAge
@@ -50,8 +51,7 @@ PLUMBING = frozenset(
     CredType CryptoType DataParserParameters DebugFlags EioTimeout Epilog EpilogMsgTime
     EpilogSlurmctld EpilogTimeout FirstJobId
     GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HealthCheckTimeout
-    HttpParserType InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
-    JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
+    HttpParserType InteractiveStepOptions JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
     JobCompType JobCompUser JobContainerType
     JobFileAppend KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain
     MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsAuthUsers MetricsParameters MetricsType MpiDefault MpiParams

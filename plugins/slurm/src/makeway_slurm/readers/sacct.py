@@ -64,6 +64,7 @@ _NO_TIME_LIMIT = frozenset(("partition_limit", "invalid", *NOTHING))
 _NOT_RUN = frozenset(("PENDING", "REQUEUED", "CONFIGURING"))
 """States of rows that do not say how long the job runs; it may have others."""
 _CANCELLED = "CANCELLED"
+_OUT_OF_MEMORY = "OUT_OF_MEMORY"
 _CUT_SHORT = frozenset(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "RUNNING", "SUSPENDED", "RESIZING"))
 """States in which the run time on record is less than the job wanted."""
 _REQUEUED = (
@@ -136,11 +137,12 @@ class SacctReader:
         :raises ConfigError: it cannot be read, has no rows, or lacks columns.
         """
         workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
+        peaks: dict[int, float] = {}
         if is_json(read_head(path)):
             found = _json_rows(path, workload)
         else:
             layout, lines = _read_layout(path, read_lines(path, options.progress))
-            found = _usable_rows(whole_rows(lines, layout), layout, workload)
+            found = _usable_rows(whole_rows(lines, layout), layout, workload, peaks)
         every = sorted(found, key=lambda row: (row.submit, row.order, row.line))
         rows = list(_one_each(every, workload))
         workload.rejected.sort(key=lambda rejected: rejected.line)
@@ -150,7 +152,13 @@ class SacctReader:
             workload.start_wall = rows[0].submit
         machine = machine_of(options.config)
         whole = _whole_het_jobs(rows, workload)
-        workload.jobs = (_spec(row, workload, machine, whole) for row in rows)
+        table = options.config.workload
+        if table.over_memory_kill and rows and not peaks:
+            workload.notes.append(
+                "how much memory jobs had is not in the log (MaxRSS of their steps), so that none is cancelled for it"
+            )
+        over_at = table.over_memory_at if table.over_memory_kill else None
+        workload.jobs = (_spec(row, workload, machine, whole, peaks, over_at) for row in rows)
         workload.details.update(_details(every, workload.start_wall or 0.0))
         return workload
 
@@ -227,8 +235,15 @@ def _column_problems(where: str, columns: Sequence[str]) -> Iterator[Problem]:
 
 
 # ----------------------------------------------------------------------------------------- rows
-def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> Iterator[_Row]:
+def _usable_rows(
+    lines: Iterator[Line], layout: Layout, workload: Workload, peaks: dict[int, float]
+) -> Iterator[_Row]:
+    """Yield the rows of jobs.
+
+    :param peaks: gets the most memory in MB that a step of a job had, by the line of the job.
+    """
     steps = spread = 0
+    latest: dict[str, int] = {}
     for number, line in lines:
         if layout.is_header(line):
             continue
@@ -236,10 +251,18 @@ def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> I
         fields: Mapping[str, str] = {}
         try:
             fields = layout.fields(line)
-            if STEP.fullmatch(_job_id(fields)):
+            job = _job_id(fields)
+            if STEP.fullmatch(job):
                 steps += 1
+                job, at = job.partition(".")[0], 0
+            else:
+                row = _row(number, fields)
+                at = latest[job] = number
+            if (at or job in latest) and (peak := _peak(fields.get("maxrss", ""))) is not None:
+                line_of_job = latest[job]
+                peaks[line_of_job] = max(peak, peaks.get(line_of_job, 0.0))
+            if not at:
                 continue
-            row = _row(number, fields)
         except BadRowError as reason:
             workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
             continue
@@ -405,8 +428,27 @@ def _seconds(text: str, raw: bool) -> float | None:
 
 
 # ------------------------------------------------------------------------------------- one job
-def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> JobSpec:
+def _spec(
+    row: _Row,
+    workload: Workload,
+    machine: Machine,
+    whole: set[str],
+    peaks: Mapping[int, float],
+    over_at: float | None,
+) -> JobSpec:
+    """Return one job.
+
+    :param peaks: the most memory in MB that each job had, by line; one that is not in it did not say.
+    :param over_at: how far into its run a job is cancelled that had more than it asked for; None: it is not.
+    """
     fields = row.fields
+    shape, memory = _shape(row, workload, machine, memory=over_at is not None)
+    over = over_at is not None and _is_over(peaks.get(row.line), memory, shape)
+    run, attributes = row.run, _attributes(row, workload.start_wall or 0.0)
+    if over and over_at is not None:
+        attributes["ends_as"] = _OUT_OF_MEMORY
+        if row.state != _OUT_OF_MEMORY:  # else the log knows when
+            run *= over_at
     zero = workload.start_wall or 0.0
     eligible = row.eligible
     het = row.het if row.het is not None and row.het[0] in whole else None
@@ -420,7 +462,7 @@ def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> J
         qos=_known(fields.get("qos", "")),
         submit_at=row.submit - zero,
         begin_at=eligible - zero if eligible is not None and eligible > row.submit else None,
-        run_time=row.run,
+        run_time=run,
         withdrawn_at=None if row.withdrawn_at is None else max(row.withdrawn_at, row.submit) - zero,
         time_limit=_time_limit(row, workload),
         het_id=het[0] if het else None,
@@ -430,8 +472,8 @@ def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> J
         source=f"{workload.name}:{row.line}",
         licenses=_licenses(row, workload),
         reservation=_known(fields.get("reservation", "")),
-        attributes=_attributes(row, zero),
-        **_shape(row, workload, machine),
+        attributes=attributes,
+        **shape,
     )
 
 
@@ -464,8 +506,13 @@ def _time_limit(row: _Row, workload: Workload) -> float | None:
     return None
 
 
-def _shape(row: _Row, workload: Workload, machine: Machine) -> dict[str, Any]:
-    """Return nodes, tasks, memory and generic resources, as asked for rather than as given."""
+def _shape(
+    row: _Row, workload: Workload, machine: Machine, *, memory: bool
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return nodes, tasks, memory and generic resources, as asked for rather than as given; and its memory again.
+
+    :param memory: whether that is wanted even where no node says how much it has, so that jobs ask for none.
+    """
     asked = _tres(row.fields.get("reqtres", "")) or _tres(row.fields.get("alloctres", ""))
     given = row.fields.get
     ran_on = _count(row, workload, [given("nnodes"), given("allocnodes")])
@@ -476,9 +523,27 @@ def _shape(row: _Row, workload: Workload, machine: Machine) -> dict[str, Any]:
     most = max(nodes, ran_on)
     if not cpus or cpus <= most * machine.node_cpus:
         shape["max_nodes"] = most
+    megabytes = _memory(row, workload, asked, nodes, cpus) if machine.memory_stated or memory else {}
     if machine.memory_stated:
-        shape |= _memory(row, workload, asked, nodes, cpus)
-    return shape | _gres(asked, nodes)
+        shape |= megabytes
+    return shape | _gres(asked, nodes), megabytes
+
+
+def _is_over(peak: float | None, memory: Mapping[str, int], shape: Mapping[str, Any]) -> bool:
+    """Whether a job had more memory than it asked for; of a job that asked for none, or for all, that is not said."""
+    asked = memory.get("memory_mb_per_node")
+    if asked is None:
+        cpus = -(-(shape["tasks"] or 1) // shape["min_nodes"])
+        asked = memory.get("memory_mb_per_cpu", 0) * cpus
+    return peak is not None and 0 < asked < peak
+
+
+def _peak(text: str) -> float | None:
+    """Return MaxRSS in MB: without a unit it is in bytes; None: it is not said."""
+    match = _MEMORY.fullmatch(text)
+    if match is None or match[3]:
+        return None
+    return float(match[1]) * (_FACTOR[match[2]] if match[2] else 2.0**-20)
 
 
 def _count(row: _Row, workload: Workload, texts: Sequence[str | None]) -> int:

@@ -49,9 +49,19 @@ def read_scheduler(draft: Draft) -> SchedulerTable:
 
 def _kills_invalid(draft: Draft) -> bool:
     """Translate the one word of DependencyParameters that is about jobs of this cluster."""
-    setting = draft.get("DependencyParameters")
-    words = setting.value.lower().split(",") if setting is not None else []
-    return "kill_invalid_depend" in (word.strip() for word in words)
+    return "kill_invalid_depend" in _words(draft, "DependencyParameters")
+
+
+def kills_over_memory(draft: Draft) -> bool:
+    """Whether jobs are cancelled that have more memory than they asked for: somebody has to look, and to act on it."""
+    kind, often, words = (_words(draft, f"JobAcctGather{name}") for name in ("Type", "Frequency", "Params"))
+    looks = kind not in ([], ["jobacct_gather/none"]) and not {"0", "task=0"} & set(often)
+    return looks and "overmemorykill" in words
+
+
+def _words(draft: Draft, key: str) -> list[str]:
+    setting = draft.get(key)
+    return [] if setting is None else [word.strip() for word in setting.value.lower().split(",")]
 
 
 def _requeue(draft: Draft) -> bool:
