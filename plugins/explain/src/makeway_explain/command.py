@@ -11,7 +11,6 @@ from makeway.escapes import printable_lines
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import TRACE, UNUSABLE, switched_on
 from makeway_app.cli.inputs import check_plugins, with_actions
-from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import Board
 from makeway_app.cli.options import workload_options
 from makeway_app.cli.request import Request
@@ -40,16 +39,8 @@ def explain(
     configured, _ = registry.translated(
         with_actions(asked.changed(loaded.config), asked.actions), loaded.config.policy.preempt
     )
-    loose = load_files(asked.plugin_files)
-    check_plugins(configured, str(config), loose, loaded.places)
-    request = Request(
-        loaded=loaded,
-        workload=asked.workload,
-        format=asked.format,
-        limit=asked.limit,
-        until=asked.until,
-        all_rejected=True,
-    )
+    request = asked.request(loaded, all_rejected=True)
+    check_plugins(configured, str(config), request.plugins, loaded.places)
     remarks = len(loaded.warnings) + len(loaded.matters) + len(loaded.refused) + len(loaded.unmodelled)
     if remarks:
         note("note", [f"{count(remarks, 'warning')} about {config}; see makeway check"])
@@ -68,7 +59,7 @@ def explain(
             started=gauge.started,
             after_step=witness.stepped,
             trace=switched_on(TRACE),
-            plugins=loose,
+            plugins=request.plugins,
         )
         options = begun_warm(options, jobs, configured)
         commands = commands_with(configured, str(loaded.path), jobs)

@@ -30,7 +30,7 @@ from makeway_app.cli.inputs import Loaded, check_plugins, with_actions
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import FIELDS, Gauge
 from makeway_app.cli.records import Keeper
-from makeway_app.cli.request import CONFIGURED, Request, in_world
+from makeway_app.cli.request import CONFIGURED, in_world
 from makeway_app.cli.running import warmed_up, watched
 from makeway_app.readers.commands import commands_with
 from makeway_app.replay import Options, Run, replay
@@ -297,18 +297,12 @@ def _tell(task: _Task, asked: Asked, loaded: Loaded, config: Config, gauge: Gaug
 def _run(
     asked: Asked, loaded: Loaded, config: Config, gauge: Gauge, options: Options, keeper: Keeper | None
 ) -> Run:
-    request = Request(
-        loaded=loaded,
-        workload=asked.workload,
-        format=asked.format,
-        limit=asked.limit,
-        until=asked.until,
-    )
+    request = asked.request(loaded)
     with watched(request, config, gauge) as workload:
         config, _ = warmed_up(config, asked.warm_up, workload.start_wall)
         cluster = None if keeper is None else keeper.begin(config, CONFIGURED, workload)
         commands = commands_with(config, str(loaded.path), workload)
-        options = attrs.evolve(options, until=asked.until, plugins=load_files(asked.plugin_files))
+        options = attrs.evolve(options, until=asked.until, plugins=request.plugins)
         return replay(config, workload.jobs, commands, options, cluster)
 
 

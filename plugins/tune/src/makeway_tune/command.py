@@ -24,13 +24,12 @@ from makeway_app.archive import JsonArchive
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import FAILED
 from makeway_app.cli.inputs import Loaded, open_jobs, with_actions
-from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import Board
 from makeway_app.cli.options import Duration, workload_options
 from makeway_app.cli.outputs import STDOUT, Output, check_names
 from makeway_app.cli.processes import cores
 from makeway_app.cli.records import Keeper
-from makeway_app.cli.request import CONFIGURED, Request, in_world
+from makeway_app.cli.request import CONFIGURED, in_world
 from makeway_app.cli.running import ran
 from makeway_app.cli.terminal import console, note, show
 from makeway_engine.engine import Engine
@@ -230,15 +229,6 @@ def _calibrated(work: Work, loaded: Loaded) -> tuple[dict[str, Any] | None, list
     asked = work.runner.asked
     config = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
     config, _ = registry.translated(config, loaded.config.policy.preempt)
-    request = Request(
-        loaded=loaded,
-        workload=asked.workload,
-        format=asked.format,
-        limit=asked.limit,
-        until=asked.until,
-        plugins=load_files(asked.plugin_files),
-        warm_up=asked.warm_up,
-    )
     stop: list[object] = []
     began = time.monotonic()
     timer = threading.Timer(work.began + work.within - began, stop.append, ["time is over"])
@@ -247,7 +237,7 @@ def _calibrated(work: Work, loaded: Loaded) -> tuple[dict[str, Any] | None, list
     board = Board(["as configured"], console(err=True))
     with JsonArchive() as archive, board.shown():
         done = ran(
-            request,
+            asked.request(loaded),
             CONFIGURED,
             config,
             _Watching(archive=archive, against=against),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from email import policy
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from makeway_tune.files import Site
 from makeway_tune.goals import Measure
 
 VERSION = 1
+_LONGEST = 990
+"""Letters of a line of a mail."""
 
 
 def read_last(path: Path) -> Mapping[str, Any] | None:
@@ -118,7 +121,8 @@ def mail(told: Sequence[str], found: Answer, title: str) -> str:
     """Return a mail that says so, with the change if there is one; empty: there is nothing to say."""
     if not told:
         return ""
-    message = EmailMessage()
+    # Long lines stay as they are, so that the difference can be read and taken from the file, too.
+    message = EmailMessage(policy=policy.default.clone(max_line_length=_LONGEST))
     message["Subject"] = f"makeway tune, {title}: {told[0]}"[:120]
     best = tell.recommended(found)
     change = [best.diff] if best is not None and any(tell.changed(best) in each for each in told) else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -13,7 +14,9 @@ from makeway.model import Seconds
 from makeway.readers.mapping import check_mapping
 from makeway_app.cli.changes import change
 from makeway_app.cli.inputs import Loaded, load_config, reader_of
+from makeway_app.cli.loose import load_files
 from makeway_app.cli.nearer import without_effect
+from makeway_app.cli.request import Request
 from makeway_app.cli.terminal import note
 from makeway_app.readers.outages import outages_from
 from makeway_app.replay import SIMULATED
@@ -53,6 +56,23 @@ class Asked:
             reader = reader_of(other)
             nodes = None if reader is None or reader.names_all_nodes else nodes
         return load_config(path, release or self.release, nodes, self.accounting, warmed=bool(self.warm_up))
+
+    def request(self, loaded: Loaded, **more: Any) -> Request:
+        """Return what a replay is asked for, without what only some commands ask for.
+
+        :param more: that.
+        :raises ConfigError, PluginError: a plugin in a loose file cannot be loaded.
+        """
+        return Request(
+            loaded=loaded,
+            workload=self.workload,
+            format=self.format,
+            limit=self.limit,
+            until=self.until,
+            plugins=load_files(self.plugin_files),
+            warm_up=self.warm_up,
+            **more,
+        )
 
     def changed(self, config: Config, source: Path | None = None) -> Config:
         """Return `config` with what ``--set``, ``--map`` (whose rules come first) and ``--decision-time-limit`` change.
