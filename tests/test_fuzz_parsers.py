@@ -262,7 +262,7 @@ def journal() -> bytes:
         path = Path(folder) / "journal.db"
         database = connect(path, write=True)
         database.execute("INSERT INTO steps VALUES (1, 0.0, 1e9, '[]')")
-        database.execute("INSERT INTO jobs VALUES ('1', 1, ?, NULL, 'COMPLETED', 0, 5, 5)", (spec,))
+        database.execute("INSERT INTO jobs VALUES ('1', 1, ?, NULL, 'COMPLETED', 0, 5, 5, 0)", (spec,))
         database.execute("INSERT INTO lines VALUES (1, 1, 0, 'state', '1', '{\"state\": \"RUNNING\"}')")
         held = json.dumps({"event": "Command", "name": "hold", "job_id": "1"})
         database.execute("INSERT INTO commands VALUES (1, 1, ?)", (held,))

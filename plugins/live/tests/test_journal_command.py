@@ -180,6 +180,7 @@ def test_a_journal_of_an_earlier_version_is_brought_up_to_date(run: Run, journal
         database.execute("DROP TABLE commands")
         database.execute("DROP INDEX actions_open")
         database.execute("ALTER TABLE actions DROP COLUMN open")
+        database.execute("ALTER TABLE jobs DROP COLUMN lost")
         database.execute("PRAGMA user_version = 1")
     assert "version 1" in run("journal", "show", journal).out
     assert run("journal", "compact", journal, "--dry-run").status == 0

@@ -187,15 +187,23 @@ def test_nobody_changes_jobs_of_others(system: Site) -> None:
 def test_what_users_come_to() -> None:
     """Counted by hand: 2 CPUs for half an hour, and one with 4 GPUs for a quarter; one never started."""
     job = {"user": "ann", "state": "COMPLETED", "ran": 1800.0, "cpus": 2, "gres": {}, "node_count": 1}
-    job |= {"suspended": 60.0, "requeues": 1, "submitted_at": 100.0, "started_at": 130.0}
+    job |= {"lost": 900.0, "suspended": 60.0, "requeues": 1, "submitted_at": 100.0, "started_at": 130.0}
     large = job | {"user": "ben", "ran": 900.0, "cpus": 8, "gres": {"gpu:a100": 4}, "requeues": 0}
-    never = job | {"state": "CANCELLED", "ran": 0.0, "started_at": None, "suspended": 0.0, "requeues": 0}
+    never = job | {
+        "state": "CANCELLED",
+        "ran": 0.0,
+        "started_at": None,
+        "lost": 0.0,
+        "suspended": 0.0,
+        "requeues": 0,
+    }
     found = by_user([job, large, never])
     assert list(found) == ["ben", "ann"]
     assert found["ann"] == {
         "jobs": 2,
         "bad": 1,
         "cpu_hours": 1.0,
+        "lost": 0.5,
         "gpu_hours": 0.0,
         "stopped": 60.0,
         "requeues": 1,

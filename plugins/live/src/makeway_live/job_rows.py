@@ -130,17 +130,18 @@ class JobRows:
                 told = (job.id, job.index, spec, standing, job.state.value, job.spec.submit_at, worked or 0.0)
                 new.append(told)
             else:
-                known.append((standing, job.state.value, worked, job.id))
+                known.append((standing, job.state.value, worked, job.lost, job.id))
                 if old[-1] is not job.spec:  # a person changed what it asks for
                     changed.append((spec, job.id))
         self._database.executemany(
-            "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO UPDATE SET"
+            "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL, ?, 0) ON CONFLICT (id) DO UPDATE SET"
             " place = excluded.place, spec = excluded.spec, standing = excluded.standing, state = excluded.state,"
             " ended_at = NULL",
             new,
         )
         self._database.executemany(
-            "UPDATE jobs SET standing = ?, state = ?, worked = coalesce(?, worked) WHERE id = ?", known
+            "UPDATE jobs SET standing = ?, state = ?, worked = coalesce(?, worked), lost = ? WHERE id = ?",
+            known,
         )
         self._database.executemany("UPDATE jobs SET spec = ? WHERE id = ?", changed)
 
@@ -157,7 +158,7 @@ class JobRows:
                     spec.submit_at,
                 )
                 self._database.execute(
-                    "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, NULL, ?, ?, NULL, 0)", row
+                    "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, NULL, ?, ?, NULL, 0, 0)", row
                 )
 
     def _write_ends(self, lines: Sequence[Line], now: Seconds) -> None:
@@ -196,6 +197,7 @@ def _mark(job: Job, engine: Engine) -> _Mark:
         job.asked_at,
         job.checkpointed,
         job.begun_with,
+        job.lost,
         job.kept,
         job.marks,
         job.id in engine.transitions.graces,

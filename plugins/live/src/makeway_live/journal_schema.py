@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 APPLICATION = 0x4D6B5779
 """SQLite's application id of a journal: ``MkWy``."""
-VERSION = 2
+VERSION = 3
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -25,7 +25,7 @@ CREATE TABLE lines (
 CREATE INDEX lines_job ON lines (job);
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, place INTEGER NOT NULL, spec TEXT NOT NULL, standing TEXT, state TEXT NOT NULL,
-  submitted_at REAL NOT NULL, ended_at REAL, worked REAL NOT NULL
+  submitted_at REAL NOT NULL, ended_at REAL, worked REAL NOT NULL, lost REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX jobs_live ON jobs (place) WHERE standing IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
@@ -33,7 +33,8 @@ CREATE TABLE commands (step INTEGER NOT NULL, at REAL NOT NULL, event TEXT NOT N
 CREATE TABLE memory (part TEXT PRIMARY KEY, step INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE configs (step INTEGER NOT NULL, at REAL NOT NULL, config TEXT NOT NULL);
 """
-"""Version 2. A job's `standing` is null once it has ended; `worked` is the running time of its last incarnation."""
+"""Version 3. A job's `standing` is null once it has ended; `worked` is the running time of its last incarnation, and
+`lost` what requeues and cancels threw away."""
 
 
 def _from_1(database: sqlite3.Connection) -> None:
@@ -48,7 +49,12 @@ def _from_1(database: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _from_1}
+def _from_2(database: sqlite3.Connection) -> None:
+    """Version 2 did not say what was lost."""
+    database.execute("ALTER TABLE jobs ADD COLUMN lost REAL NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2}
 """Version -> what makes the next one of it, within one transaction."""
 
 

@@ -122,7 +122,7 @@ class Past:
         return float(rows[0][1]) - float(rows[0][0]) if rows else 0.0
 
     def _shown(self, row: tuple[Any, ...]) -> dict[str, Any]:
-        job_id, text, state, submitted_at, ended_at, worked = row
+        job_id, text, state, submitted_at, ended_at, worked, lost = row
         spec = json.loads(text)
         zero = self.zero()
         runs = self.runs(job_id)
@@ -145,6 +145,7 @@ class Past:
             "memory_mb_per_cpu": spec.get("memory_mb_per_cpu"),
             "time_limit": spec.get("time_limit"),
             "ran": round(worked, 3),
+            "lost": round(lost, 3),
             "submitted_at": round(submitted_at + zero, 3),
             "started_at": None if runs.started is None else round(runs.started + zero, 3),
             "suspended": round(runs.suspended, 3),
@@ -237,7 +238,7 @@ class Past:
         return int(self.rows("SELECT coalesce(min(step), 0) FROM steps")[0][0])
 
 
-_COLUMNS = "id, spec, state, submitted_at, ended_at, worked"
+_COLUMNS = "id, spec, state, submitted_at, ended_at, worked, lost"
 
 
 def _asked_cpus(spec: Mapping[str, Any]) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST = 1_000_000
 """Jobs that are counted."""
-_HEADINGS = ("USER", "JOBS", "BAD", "CPU-HOURS", "GPU-HOURS", "WAIT", "STOPPED", "REQUEUES")
+_HEADINGS = ("USER", "JOBS", "BAD", "CPU-HOURS", "LOST", "GPU-HOURS", "WAIT", "STOPPED", "REQUEUES")
 _HOUR = 3600.0
 
 
@@ -47,6 +47,7 @@ def stats(since: float | None, user: str | None, as_json: bool) -> None:
             str(each["jobs"]),
             str(each["bad"]),
             f"{each['cpu_hours']:.1f}",
+            f"{each['lost']:.1f}",
             f"{each['gpu_hours']:.1f}",
             options.short_time(each["wait"]),
             options.short_time(each["stopped"]),
@@ -60,7 +61,8 @@ def stats(since: float | None, user: str | None, as_json: bool) -> None:
 def by_user(jobs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return user -> what that user's jobs come to, whoever used most first.
 
-    ``wait`` is the mean from submission to the last start of those that started; ``stopped`` the sum of suspensions.
+    ``lost`` are CPU-hours that requeues and cancels threw away; ``wait`` is the mean from submission to the last start
+    of those that started; ``stopped`` the sum of suspensions.
     """
     found: dict[str, dict[str, Any]] = {}
     for job in jobs:
@@ -70,6 +72,7 @@ def by_user(jobs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
                 "jobs": 0,
                 "bad": 0,
                 "cpu_hours": 0.0,
+                "lost": 0.0,
                 "gpu_hours": 0.0,
                 "stopped": 0.0,
                 "requeues": 0,
@@ -80,6 +83,7 @@ def by_user(jobs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         each["jobs"] += 1
         each["bad"] += job["state"] != "COMPLETED"
         each["cpu_hours"] += job["ran"] * job["cpus"] / _HOUR
+        each["lost"] += job["lost"] * job["cpus"] / _HOUR
         each["gpu_hours"] += job["ran"] * gpus * job["node_count"] / _HOUR
         each["stopped"] += job["suspended"]
         each["requeues"] += job["requeues"]

@@ -179,7 +179,7 @@ def _write(database: sqlite3.Connection, left: _Left, zero: float) -> str:
     if row is None:
         place = database.execute("SELECT coalesce(max(place), 0) + 1 FROM jobs").fetchone()[0]
         database.execute(
-            "INSERT INTO jobs VALUES (?, ?, ?, NULL, 'PENDING', ?, NULL, 0)",
+            "INSERT INTO jobs VALUES (?, ?, ?, NULL, 'PENDING', ?, NULL, 0, 0)",
             (left.job_id, place, json.dumps(left.spec), submitted),
         )
     began = max(0.0, (left.since or zero) - zero)
