@@ -75,7 +75,13 @@ def test_a_job_over_its_memory_is_cancelled(run: Run, files: Any) -> None:
     assert states == {"1": "COMPLETED", "2": over, "3": over, "4": "COMPLETED", "5": over}
     assert "MaxRSS" not in said
     half, _ = _replay(run, conf, log, "--set", "workload.over_memory_at=0.5")
-    assert {job: ran for job, (_, ran) in half.items()} == {"1": 1000, "2": 500, "3": 500, "4": 1000, "5": 1000}
+    assert {job: ran for job, (_, ran) in half.items()} == {
+        "1": 1000,
+        "2": 500,
+        "3": 500,
+        "4": 1000,
+        "5": 1000,
+    }
     assert {job: state for job, (state, _) in half.items()} == states
 
 

@@ -178,7 +178,7 @@ def _gpus() -> Iterator[Finding]:
 
 def _use(daemon: Mapping[str, Any] | None) -> Iterator[Finding]:
     """Say what would show that a person uses the machine: of a daemon, what its partitions name."""
-    wanted = USE_SOURCES if daemon is None else tuple(daemon["use"]["sources"])
+    wanted = USE_SOURCES if daemon is None else tuple(daemon.get("use", {}).get("sources", ()))
     lacking = absent(wanted)
     seen = [name for name in wanted if name not in lacking]
     if seen:
