@@ -108,6 +108,24 @@ def test_in_a_lab_a_user_has_half_of_the_gpus() -> None:
     assert found == {"a0": 0.0, "a1": 0.0, "b": 0.0, "a2": 100.0, "u": 10.0, "v": 110.0}
 
 
+def test_two_people_of_a_lab_on_two_cpus() -> None:
+    """An urgent job stops the one that fills the machine; one that no user may have is refused, and waits for none."""
+    jobs = [
+        JobSpec(id="anns", user="ann", tasks=2, run_time=120.0),
+        JobSpec(id="large", user="bob", partitions=("urgent",), tasks=2, submit_at=5.0, run_time=20.0),
+        JobSpec(id="bobs", user="bob", partitions=("urgent",), submit_at=10.0, run_time=20.0),
+    ]
+    run = replay(default.lab(attrs.evolve(PLAIN, cpus=2), world="world/simulated"), jobs)
+    assert [name for name, *_ in run.recorder.unrunnable] == ["large"]
+    found = {name: each["intervals"] for name, each in run.summary()["jobs"].items()}
+    assert [each["start"] for each in found["bobs"]] == [10.0]
+    assert [(each["state"], each["start"]) for each in found["anns"]] == [
+        ("RUNNING", 0.0),
+        ("SUSPENDED", 10.0),
+        ("RUNNING", 30.0),
+    ]
+
+
 def test_times_of_a_lab() -> None:
     """A job that says nothing has a day, an urgent one an hour; a limit beyond the partition's is refused."""
     normal, urgent = default.lab(GPUS).partition

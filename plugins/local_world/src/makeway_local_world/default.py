@@ -202,7 +202,7 @@ def lab(machine: Machine, world: str = "world/local") -> Config:
             attrs.evolve(normal, default_time=DAY, max_time=7 * DAY),
             attrs.evolve(urgent, default_time=HOUR, max_time=4 * HOUR, qos="urgent"),
         ),
-        qos=(QosTable(name="urgent", attributes={"MaxTRESPU": urgently}),),
+        qos=(QosTable(name="urgent", flags=("DenyOnLimit",), attributes={"MaxTRESPU": urgently}),),
         policy=attrs.evolve(
             plain.policy,
             priority="priority/multifactor",

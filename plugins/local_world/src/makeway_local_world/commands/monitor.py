@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from makeway_local_world.commands.client import Daemon
 from makeway_local_world.commands.words import Failed, Option, Wrong, command, seconds
 
@@ -25,6 +27,8 @@ def monitor(every: float) -> None:
     """
     if not 0.1 <= every <= 3600:
         raise Wrong(f"Invalid value for '--every': got {every:g}; allowed: 0.1 to 3600")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failed("the screen needs a terminal; `makeway queue` and `makeway why` print the same")
     server = Daemon()
     try:
         from makeway_local_world.screen import Monitor

@@ -27,6 +27,7 @@ from makeway_local_world.commands import terminal
 from makeway_local_world.commands.down import down
 from makeway_local_world.daemon.restoring import REASON
 from makeway_local_world.places import Places, make_private
+from makeway_local_world.reach import SYSTEM_SOCKET
 from makeway_local_world.units import unit
 
 STARTING = 60.0
@@ -116,6 +117,8 @@ def up(
         terminal.say(f"  drained: {REASON}; {places.state / LOG} lists what was found")
     terminal.say(f"  configuration: {source}", f"  state: {places.state}")
     note("warning", unreachable(places))
+    if not system and os.path.exists(SYSTEM_SOCKET):
+        terminal.say(f"  your commands now ask this daemon, and not the machine's at {SYSTEM_SOCKET}")
     if places.socket != Places.find(system=system).socket:
         terminal.say(f"  commands find it by MAKEWAY_SOCKET={places.socket}")
 
