@@ -1,9 +1,11 @@
 """Measure what a command costs that people type: the whole process, from its start to its end.
 
-``python benchmarks/clients.py [--rounds 40] [--directory DIR]``
+``python benchmarks/clients.py [--rounds 40] [--jobs 200] [--directory DIR]``
 
 A daemon of its own is asked, by `makeway` and by a client of ten lines that imports nothing but `json` and `socket`.
-`tsp` and `sbatch` are measured beside them where they are installed; `sbatch` needs a Slurm that runs.
+`tsp` and `sbatch` are measured beside them where they are installed; `sbatch` needs a Slurm that runs. The first line
+is what a job prints of the time at which it begins. Jobs a second are those of `true` on two slots, all handed in at
+once, but by `tsp` one after another.
 """
 
 from __future__ import annotations
@@ -49,11 +51,56 @@ def commands() -> dict[str, list[str]]:
     return found
 
 
+def first_lines_of() -> dict[str, list[str]]:
+    """Return the commands that hand in a job whose first line is waited for, by name."""
+    makeway = str(Path(sys.executable).with_name("makeway"))
+    found = {"makeway submit: first line": [makeway, "submit", "-o", "/dev/null", "--"]}
+    if shutil.which("tsp"):
+        found["tsp: first line"] = ["tsp", "-n"]
+    return found
+
+
+def first_line(command: list[str], environ: dict[str, str], directory: Path) -> float:
+    """Return the milliseconds from the start of a command to the first thing that its job does."""
+    path = directory / "first"
+    path.unlink(missing_ok=True)
+    begun = time.time_ns()
+    job = ["sh", "-c", f"date +%s%N > {path}.new; mv {path}.new {path}"]
+    subprocess.run([*command, *job], env=environ, stdout=subprocess.DEVNULL, check=True)
+    while not path.exists():
+        time.sleep(0.001)
+    return (int(path.read_text()) - begun) / 1e6
+
+
+def rates(jobs: int, bench: Bench) -> dict[str, float]:
+    """Return jobs of `true` a second, by name."""
+    body = {
+        "command": ["true"],
+        "cwd": "/",
+        "output": "/dev/null",
+        "environment": {"PATH": os.environ["PATH"]},
+    }
+    begun = time.perf_counter()
+    array = bench.daemon.post("/v1/jobs", {**body, "array": f"0-{jobs - 1}"})["id"]
+    while not bench.daemon.get(f"/v1/jobs/{array}/wait")["ended"]:
+        pass
+    found = {"makeway, an array": jobs / (time.perf_counter() - begun)}
+    if shutil.which("tsp"):
+        subprocess.run(["tsp", "-S", "2"], check=True)
+        begun = time.perf_counter()
+        for _ in range(jobs):
+            subprocess.run(["tsp", "-n", "true"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(["tsp", "-w"], check=False)
+        found["tsp, one after another"] = jobs / (time.perf_counter() - begun)
+    return found
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--directory", type=Path, help="where the state shall be; else in /tmp")
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--jobs", type=int, default=200)
     given = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     directory = Path(tempfile.mkdtemp(prefix="mw-", dir=given.directory or "/tmp"))
@@ -67,8 +114,12 @@ def main() -> None:
                 begun = time.perf_counter()
                 subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, check=True)
                 took.setdefault(name, []).append((time.perf_counter() - begun) * 1e3)
+            for name, command in first_lines_of().items():
+                took.setdefault(name, []).append(first_line(command, environ, directory))
         for name, values in took.items():
             told(name, values)
+        for name, rate in rates(given.jobs, bench).items():
+            print(f"`true` on two slots, {name:<37} {rate:8.1f} a second")
     finally:
         bench.close()
         shutil.rmtree(directory, ignore_errors=True)
