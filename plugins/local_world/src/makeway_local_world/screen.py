@@ -19,6 +19,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.css.query import NoMatches
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Label, Static, TabbedContent, TabPane
 
@@ -226,7 +227,12 @@ class Monitor(App[None]):
     def _tell(self, what: Callable[..., Any], *values: Any) -> None:
         """Have the screen's own thread do something, unless it is over."""
         with contextlib.suppress(RuntimeError):  # its loop is closed
-            self._own.call_soon_threadsafe(self.call_later, what, *values)
+            self._own.call_soon_threadsafe(self.call_later, self._if_shown, what, *values)
+
+    def _if_shown(self, what: Callable[..., Any], *values: Any) -> None:
+        """Do something on the screen; where a part of it is gone already, the program is about to end."""
+        with contextlib.suppress(NoMatches):
+            what(*values)
 
     # ------------------------------------------------------------------------------------ showing
     def _take(self, about: dict[str, Any], found: dict[str, Any]) -> None:
