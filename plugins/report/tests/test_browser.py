@@ -571,6 +571,7 @@ def _use_the_studio(page: Page) -> None:
     assert "PreemptParameters=youngest_first: not set -> yes" in page.text("run-B")
     heads = "[...document.querySelectorAll('#figures th')].map(each => each.innerText)"
     assert page.run(f"return {heads}") == ["of", "figure", "A", "B"]
+    assert page.run("return document.querySelectorAll('#figures .between').length") > 0
     page.run("document.querySelector('#jobs button').focus()")
     page.driver.switch_to.active_element.send_keys("\ue007")
     told = "document.getElementById('told').innerText.includes('why it waited')"

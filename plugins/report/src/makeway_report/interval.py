@@ -22,14 +22,18 @@ def between(show: Show, low: float, high: float) -> str:
     return f"{signed(show, low)} to {signed(show, high)}{noise}"
 
 
+def way(low: float, high: float) -> str:
+    """Return the class of a change: less is better."""
+    return "less" if high < 0 else "more" if low > 0 else "noise"
+
+
 def change(show: Show, value: float, low: float, high: float, most: float = 0.0) -> str:
     """Return the markup of a change; less is better.
 
     :param most: the largest of its row, in either direction; drawn on one scale they can be compared.
     """
-    way = "less" if high < 0 else "more" if low > 0 else "noise"
     ends = max(most, abs(low), abs(high), abs(value))
-    return _drawn(between(show, low, high), way, _picture(value, low, high, -ends, ends))
+    return _drawn(between(show, low, high), way(low, high), _picture(value, low, high, -ends, ends))
 
 
 def figure(show: Show, value: float, low: float, high: float, most: float = 0.0) -> str:
@@ -41,8 +45,8 @@ def figure(show: Show, value: float, low: float, high: float, most: float = 0.0)
     return _drawn(f"{show(low)} to {show(high)}", "", picture)
 
 
-def _drawn(text: str, way: str, picture: str) -> str:
-    return f'<span class="between {way}">{picture}{html.escape(text)}</span>'
+def _drawn(text: str, kind: str, picture: str) -> str:
+    return f'<span class="between {kind}">{picture}{html.escape(text)}</span>'
 
 
 def _picture(value: float, low: float, high: float, first: float, last: float) -> str:
@@ -61,4 +65,4 @@ def _picture(value: float, low: float, high: float, first: float, last: float) -
     )
 
 
-__all__ = ["STYLE", "Show", "between", "change", "figure"]
+__all__ = ["STYLE", "Show", "between", "change", "figure", "way"]

@@ -37,12 +37,14 @@ from makeway_app.replay import Options, Run, replay
 from makeway_app.report import short_name
 from makeway_engine.engine import Engine
 from makeway_explain.story import Witness, explain
+from makeway_report import interval
 from makeway_report.page import write
 from makeway_sweep.work import ByJob, keep_jobs
 from makeway_tune.facts import Costs, Facts, facts_of, value
 from makeway_tune.files import Chosen, Site
 from makeway_tune.goals import RATES, WAIT, Measure
 from makeway_tune.log import Group, Log
+from makeway_tune.sure import change, draws
 from makeway_tune.tell import measures_of_group, words_of
 
 _PROCESSES = multiprocessing.get_context("spawn")
@@ -278,7 +280,16 @@ def _replay(task: _Task, asked: Asked, loaded: Loaded, config: Config, gauge: Ga
     write(records, text.append)
     task.leave("html", "".join(text))
     facts = facts_of(task.log, ByJob.of(metrics), Costs())
-    shown = {"figures": list(_figures(task.log, facts)), "jobs": _jobs(task.log, facts)}
+    kept = task.folder / "A.npz"
+    before = None
+    if not task.chosen:
+        with kept.with_suffix(".part").open("wb") as part:
+            np.savez(part, **attrs.asdict(facts))
+        kept.with_suffix(".part").replace(kept)
+    elif kept.exists():
+        with np.load(kept) as arrays:
+            before = Facts(**arrays)
+    shown = {"figures": list(_figures(task.log, facts, before)), "jobs": _jobs(task.log, facts)}
     task.leave("run", json.dumps(shown))
 
 
@@ -306,7 +317,12 @@ def _run(
         return replay(config, workload.jobs, commands, options, cluster)
 
 
-def _figures(log: Log, facts: Facts) -> Iterator[dict[str, Any]]:
+def _figures(log: Log, facts: Facts, before: Facts | None) -> Iterator[dict[str, Any]]:
+    """Yield figures of a run, and between what their changes lie.
+
+    :param before: of the site as configured; None: it is that, or was not done yet.
+    """
+    drawings = None if before is None else draws(log, 0)
     every = [(f"{stat} wait", Measure(what=WAIT, stat=stat)) for stat in ("mean", "p95")]
     every += [(words_of(what), Measure(what=what)) for what in RATES]
     listed = [("all jobs", words, measure) for words, measure in every]
@@ -314,8 +330,15 @@ def _figures(log: Log, facts: Facts) -> Iterator[dict[str, Any]]:
         listed += [(name, *each) for each in measures_of_group(Group("partition", name))]
     for group, words, measure in listed:
         found = value(measure, log, facts)
-        if not math.isnan(found):
-            yield {"group": group, "figure": words, "value": found, "shown": measure.show(found)}
+        if math.isnan(found):
+            continue
+        shown = {"group": group, "figure": words, "value": found, "shown": measure.show(found)}
+        if before is not None and drawings is not None:
+            moved = change(measure, log, [before], [facts], drawings)
+            if any((moved.low, moved.value, moved.high)):
+                ends = moved.low, moved.high
+                shown |= {"between": interval.between(measure.show, *ends), "way": interval.way(*ends)}
+        yield shown
 
 
 def _jobs(log: Log, facts: Facts) -> list[dict[str, Any]]:

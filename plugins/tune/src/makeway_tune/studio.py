@@ -27,6 +27,8 @@ from makeway_app.cli.processes import cores
 from makeway_app.cli.request import in_world
 from makeway_app.cli.terminal import note
 from makeway_app.loopback import COOKIE, COOKIE_LASTS, SHIELD, Gate
+from makeway_report import interval
+from makeway_report.parts import joined
 from makeway_tune.bench import Bench
 from makeway_tune.files import Site, site_of
 from makeway_tune.log import log_of
@@ -132,6 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         if parts.path in _FILES:
             name = _FILES[parts.path]
             text = resources.files("makeway_tune").joinpath("static", name).read_text(encoding="utf-8")
+            text += joined([interval.STYLE]) if name == "studio.css" else ""
             return self._say(text, _KINDS[Path(name).suffix])
         if parts.path == "/v1/state":
             server = self.server

@@ -96,11 +96,11 @@ function figures() {
     const row = body.insertRow();
     row.append(made("td", one.group === before ? "" : one.group), made("td", one.figure));
     before = one.group;
-    values.forEach((each, place) => {
-      const first = values[0];
-      const moved = place && each && first ? each.value - first.value : 0;
-      row.append(made("td", each ? each.shown : "-", {className: moved < 0 ? "less" : moved > 0 ? "more" : ""}));
-    });
+    for (const each of values) {
+      const cell = made("td", each ? each.shown : "-");
+      if (each && each.between) cell.append(made("span", each.between, {className: `between ${each.way}`}));
+      row.append(cell);
+    }
   }
 }
 
