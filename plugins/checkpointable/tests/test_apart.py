@@ -193,6 +193,18 @@ def test_what_cannot_be_saved_is_seen_beforehand(
     assert obstacles.of_processes([7], tmp_path) == (why and f"process 7 (solve) {why}")
 
 
+def test_a_save_that_is_under_way_keeps_nothing_from_being_saved(tmp_path: Path) -> None:
+    """Its criu traces the program for a moment."""
+    _process(tmp_path, status="Name:\tsolve\nTracerPid:\t12\n")
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12/stat").write_text("12 (criu (4.1)) S 11 12 12 0 -1 4194560")
+    (tmp_path / "11").mkdir()
+    (tmp_path / "11/comm").write_text("bash\n")
+    assert obstacles.of_processes([7], tmp_path) == "process 7 (solve) is traced by process 12"
+    (tmp_path / "11/comm").write_text("makeway-warden\n")
+    assert obstacles.of_processes([7], tmp_path) is None
+
+
 def _number(value: int) -> bytes:
     found = b""
     while value > 127:

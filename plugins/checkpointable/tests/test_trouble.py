@@ -34,6 +34,20 @@ def test_a_kill_in_the_middle_of_a_dump_leaves_the_last_image(place: Any) -> Non
     assert place.counted()
 
 
+def test_a_program_that_is_killed_goes_on_from_its_last_save(place: Any) -> None:
+    """As when memory runs out, or when a job is killed process by process."""
+    command = place.counts(3)
+    first = place.start(*command, every=1.0)
+    place.until("a save", lambda: "saved after" in place.said())
+    (program,) = (each for each in children(first.pid) if name_of(each).startswith("python"))
+    os.kill(program, signal.SIGKILL)
+    assert first.wait(60) == 137
+    assert "the program was killed" in place.said()
+    assert place.finish(*command) == 3
+    assert "it goes on" in place.said()
+    assert place.counted()
+
+
 def test_a_damaged_image_is_named_and_the_program_begins_anew(place: Any) -> None:
     command = place.counts(0)
     first = place.start(*command)
@@ -127,6 +141,11 @@ def test_a_shield_keeps_a_signal_for_all_from_the_program(place: Any) -> None:
         assert said in place.said()
     assert place.finish(*command) == 0
     assert place.counted()
+
+
+def name_of(pid: int) -> str:
+    """Return the name of a process."""
+    return Path(f"/proc/{pid}/comm").read_text()
 
 
 def children(pid: int) -> list[int]:

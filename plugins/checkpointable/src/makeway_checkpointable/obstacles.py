@@ -14,6 +14,8 @@ LAUNCHERS = frozenset(
 )
 """Programs that start others where a checkpoint does not reach."""
 _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+WARDEN = "makeway-warden"
+"""Name of the process whose children save a program and bring it back."""
 _BEFORE = frozenset("env exec nice nohup stdbuf time timeout".split())
 """Programs that execute what follows them."""
 _MPI = re.compile(r"/lib(?:mpi|mpich|mpi_cxx|pmix|pmi2?)(?:-[a-z0-9]+)?\.so")
@@ -59,7 +61,17 @@ def _of_process(process: Path, connections: Mapping[str, str]) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for line in (process / "status").read_text(errors="replace").splitlines():
             if line.startswith("TracerPid:") and line.split()[1] != "0":
-                yield f"is traced by process {line.split()[1]}"
+                tracer = line.split()[1]
+                if not _is_a_save(process.parent, tracer):
+                    yield f"is traced by process {tracer}"
+
+
+def _is_a_save(proc: Path, tracer: str) -> bool:
+    """Whether a tracer is the criu of a warden, which saves the process right now or brings it back."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        parent = (proc / tracer / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+        return _name(proc / parent) == WARDEN
+    return False
 
 
 def _of_file(target: str, connections: Mapping[str, str]) -> Iterator[str]:
@@ -94,4 +106,4 @@ def _name(process: Path) -> str:
     return "?"
 
 
-__all__ = ["LAUNCHERS", "of_command", "of_processes"]
+__all__ = ["LAUNCHERS", "WARDEN", "of_command", "of_processes"]

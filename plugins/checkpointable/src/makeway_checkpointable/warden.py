@@ -84,7 +84,7 @@ def fork(order: Order) -> tuple[int, socket.socket]:
     here.close()
     status = 1
     try:
-        linux.be_called("makeway-warden")
+        linux.be_called(obstacles.WARDEN)
         Warden(order, there).run()
         status = 0
     except BrokenPipeError:

@@ -23,6 +23,7 @@ from makeway_checkpointable.report import Report
 REFUSED = 2
 LEFT = 128 + signal.SIGTERM
 """Exit status of a program that was saved and left: as of one that SIGTERM ended."""
+_KILLED = 128 + signal.SIGKILL
 _PASSED_ON = (
     signal.SIGHUP,
     signal.SIGINT,
@@ -294,12 +295,15 @@ class _Wrapper:
         if by_term and not self._told_to_leave:
             select.select([self._signals.wake], [], [], _ALMOST_AT_ONCE)
             self._obey()
-        if by_term and self._told_to_leave:
+        if self._told_to_leave and (by_term or (self._asked and status)):  # it may have lost a child by it
             text = "the SIGTERM reached the program as well, and ended it before it was saved"
             say(f"{text}; with --shield it ignores that signal; {slurm.requeue()}")
             self._status = LEFT
             return
         self._status = 128 - status if status < 0 else status
+        if self._status == _KILLED:  # no end of its own: memory ran out, or all of the job is killed
+            say("the program was killed; what was saved of it stays")
+            return
         try:
             self._place.clear()
             _note_end(self._place, self._status)
