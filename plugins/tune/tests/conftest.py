@@ -70,6 +70,14 @@ def short_log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def long_log(tmp_path: Path) -> Path:
+    """Return a log of six days, which is cut into 143 hours."""
+    path = tmp_path / "long.sacct"
+    path.write_text(log_rows(72))
+    return path
+
+
 Tune = Callable[..., Result]
 
 

@@ -31,6 +31,8 @@ ALL, SHORT = "all", "short"
 _SEARCHING, _LEANING = 0.4, 0.47
 """Shares of the time that is left after the site as configured, at which the search is over, and the search for changes
 that change nothing."""
+_LATER, _WORTH = 0.3, 10.0
+"""How much later, where no candidate came to anything; and how many replays there must be time for then."""
 _SLOW, _SLOWER = 0.1, 4.0
 """Share of the search's time that one trial may take, and how many times that of the site as configured in any case."""
 _FINALISTS = 5
@@ -72,6 +74,10 @@ class Work:
     """Workloads that are replayed whole: the log, then the log with other run times."""
     others: bool = True
     """Whether any other setting was tried."""
+    _later: float = 0.0
+    """By how much of the time the search was given more."""
+    _most: int = 0
+    """Parts of the log on which candidates are tried if there is time."""
     _took: Seconds = 0.0
     """What a trial of the site as configured takes."""
     _replayed: float = 0.0
@@ -87,7 +93,7 @@ class Work:
 
     @property
     def _searching(self) -> float:
-        return self._at(_SEARCHING)
+        return self._at(_SEARCHING + self._later)
 
     # -------------------------------------------------------------------------- as configured
     def as_configured(self, start: Seconds | None, seed: int, advance: Advance = _silent) -> None:
@@ -126,7 +132,27 @@ class Work:
     def searched(self, trials: int, seed: int, advance: Advance = _silent) -> dict[Chosen, Score]:
         """Replay candidates over the days that have most waiting and lost work."""
         self._choose_days(trials)
-        tried = search(
+        tried = self._search(trials, seed, advance)
+        # Days on which all settings come to the same say nothing, and leave time for more of them.
+        while not any(front(tried)) and self.days < self._most and self._time_for_more():
+            self.days = min(self._most, 2 * self.days)
+            self._took = self._take(self._busiest(self.days))
+            tried = self._search(trials, seed, advance)
+        self.others = len(tried) > 1
+        if len(tried) + len(self.runner.refused) < trials and time.monotonic() >= self._searching:
+            self.cut.append(f"{len(tried):,} of {trials:,} candidates were tried, for want of time")
+        if self.runner.slow:
+            few = len(self.runner.slow)
+            self.cut.append(f"{few:,} of them given up: a replay took more than {clock(self._longest)}")
+        if self.days < self._most:
+            self.cut.append(
+                f"candidates were tried on {count(self.days, self.log.unit)} of the log, "
+                f"not {count(self._most, self.log.unit)}, for want of time"
+            )
+        return tried
+
+    def _search(self, trials: int, seed: int, advance: Advance) -> dict[Chosen, Score]:
+        return search(
             self.runner.site,
             functools.partial(self.scores, searching=True),
             len(self.goals.minimise),
@@ -135,13 +161,11 @@ class Work:
             until=self._searching,
             progress=advance,
         )
-        self.others = len(tried) > 1
-        if len(tried) + len(self.runner.refused) < trials and time.monotonic() >= self._searching:
-            self.cut.append(f"{len(tried):,} of {trials:,} candidates were tried, for want of time")
-        if self.runner.slow:
-            few = len(self.runner.slow)
-            self.cut.append(f"{few:,} of them given up: a replay took more than {clock(self._longest)}")
-        return tried
+
+    def _time_for_more(self) -> bool:
+        """Give the search more of the time, and say whether that is worth it."""
+        self._later = _LATER
+        return self._searching - time.monotonic() > _WORTH * self._took
 
     @property
     def _longest(self) -> Seconds:
@@ -149,25 +173,21 @@ class Work:
 
     def _choose_days(self, trials: int) -> None:
         """Take a week, or so many of its days that all trials fit into the time, and at least one."""
-        today = self._facts(self.runner.kept[(), ALL])
-        weight = _shares(today.waits) + _shares(today.lost)
-        most = min(self.log.drawn, max(1, self.log.parts // 2))
-        self.days = most
+        self._most = self.days = min(self.log.drawn, max(1, self.log.parts // 2))
         left = max(0.0, self._searching - time.monotonic()) * self.runner.workers / trials
-        expected = self.one * float(busiest(self.log, weight, most).mean())
+        expected = self.one * float(self._busiest(self._most).mean())
         if expected > left:
-            least = min(most, max(1, round(DAY / self.log.length)))
-            self.days = max(least, int(most * left / expected))
-        self._took = self._take(busiest(self.log, weight, self.days))
+            least = min(self._most, max(1, round(DAY / self.log.length)))
+            self.days = max(least, int(self._most * left / expected))
+        self._took = self._take(self._busiest(self.days))
         # What waits grows with the days, so that a few take less than their share.
-        while self.days < most and 2 * self._took < left:
-            self.days = min(most, 2 * self.days)
-            self._took = self._take(busiest(self.log, weight, self.days))
-        if self.days < most:
-            self.cut.append(
-                f"candidates were tried on {count(self.days, self.log.unit)} of the log, "
-                f"not {count(most, self.log.unit)}, for want of time"
-            )
+        while self.days < self._most and 2 * self._took < left:
+            self.days = min(self._most, 2 * self.days)
+            self._took = self._take(self._busiest(self.days))
+
+    def _busiest(self, days: int) -> Array:
+        today = self._facts(self.runner.kept[(), ALL])
+        return busiest(self.log, _shares(today.waits) + _shares(today.lost), days)
 
     def _take(self, mine: Array) -> Seconds:
         """Let these be the jobs on which candidates are tried; return what that takes as configured."""
@@ -188,7 +208,7 @@ class Work:
         outcomes = self.runner.outcomes(
             [((), SHORT), *((each, SHORT) for each in chosen)],
             longest=self._longest,
-            until=self._at(_SEARCHING if searching else _LEANING),
+            until=self._at((_SEARCHING if searching else _LEANING) + self._later),
         )
         today = outcomes[(), SHORT]
         return [self._score(outcomes.get((each, SHORT)), today) for each in chosen]
