@@ -103,3 +103,14 @@ def test_the_engine_refuses_what_it_cannot_handle(monkeypatch: pytest.MonkeyPatc
     refused = {line.job: line.data["reason"] for line in lines if line.kind in ("rejected", "refused")}
     assert refused[POISON].startswith("internal error, please report it: OverflowError")
     assert refused["a"].endswith("allowed: a priority from 0 to 4294967295")
+
+
+def test_who_no_longer_waits_for_an_answer_ends_no_turn() -> None:
+    """A client that hangs up cancels its call: the call is done all the same, and so are those behind it."""
+    loop = _Loop()
+    desk = Desk(cast("Live", loop))
+    told = [desk.tell([Submitted(JobSpec(id=name))], lambda name=name: name) for name in ("a", "b")]  # type: ignore[misc]
+    assert told[0].cancel()
+    desk.turn()
+    assert told[1].result(0) == "b"
+    assert [each.spec.id for each in loop.done] == ["a", "b"]

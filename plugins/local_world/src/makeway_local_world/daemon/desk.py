@@ -54,6 +54,16 @@ class _Call:
     events: Sequence[Event] = ()
     """Fed before `work` is done, which then waits for the step."""
 
+    def answer(self, result: Any) -> None:
+        """Give what was asked for, unless nobody waits for it any more."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Say why it was not done, unless nobody waits for that any more."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
 
 class Desk:
     """Where the engine's thread meets all others."""
@@ -154,7 +164,7 @@ class Desk:
     def _refuse(self, call: _Call, error: Exception) -> None:
         """Take the jobs of a call out again, and say why."""
         jobs = [event.spec.id for event in call.events if isinstance(event, Submitted)]
-        call.future.set_exception(Blamed(error))
+        call.fail(Blamed(error))
         self.live.feed(*(Command("cancel", job_id) for job_id in jobs))
 
     def _go_on(self, told: Sequence[_Call]) -> None:
@@ -166,7 +176,7 @@ class Desk:
                 self.live.turn(0.0)
         if self.live.unwritten is not None:
             for call in told:
-                call.future.set_exception(Unwritten(self.live.why_unwritten, fed=True))
+                call.fail(Unwritten(self.live.why_unwritten, fed=True))
             return
         lines, self._fresh[:] = tuple(self._fresh), ()
         refused = self.engine.recorder.refusals
@@ -189,7 +199,7 @@ class Desk:
             if not call.events:
                 self._answer(call)
             elif self.live.unwritten is not None:
-                call.future.set_exception(Unwritten(self.live.why_unwritten, fed=False))
+                call.fail(Unwritten(self.live.why_unwritten, fed=False))
             else:
                 self.live.feed(*call.events)
                 told.append(call)
@@ -200,9 +210,9 @@ class Desk:
         except Exception as error:
             if not isinstance(error, MakewayError):
                 _log.exception("an answer could not be given")
-            call.future.set_exception(error)
+            call.fail(error)
         else:
-            call.future.set_result(result)
+            call.answer(result)
 
     def refusal(self, commands: Sequence[Command]) -> dict[str, str]:
         """Return job -> why one of these very commands, not their equals, was refused in the last turn."""
