@@ -193,6 +193,16 @@ def test_what_cannot_be_saved_is_seen_beforehand(
     assert obstacles.of_processes([7], tmp_path) == (why and f"process 7 (solve) {why}")
 
 
+@pytest.mark.parametrize(
+    ("waiting", "blocked", "ends"), [(1 << 14, 0, True), (1 << 14, 1 << 14, False), (2, 0, False)]
+)
+def test_a_sigterm_that_waits_is_not_saved(tmp_path: Path, waiting: int, blocked: int, ends: bool) -> None:
+    """It would end the program in every restore."""
+    masks = f"SigPnd:\t{0:016x}\nShdPnd:\t{waiting:016x}\nSigBlk:\t{blocked:016x}\n"
+    _process(tmp_path, status=f"Name:\tsolve\n{masks}")
+    assert (obstacles.of_signals([7], tmp_path) is not None) is ends
+
+
 def test_a_save_that_is_under_way_keeps_nothing_from_being_saved(tmp_path: Path) -> None:
     """Its criu traces the program for a moment."""
     _process(tmp_path, status="Name:\tsolve\nTracerPid:\t12\n")

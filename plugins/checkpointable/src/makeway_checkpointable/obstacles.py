@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ _BEFORE = frozenset("env exec nice nohup stdbuf time timeout".split())
 """Programs that execute what follows them."""
 _MPI = re.compile(r"/lib(?:mpi|mpich|mpi_cxx|pmix|pmi2?)(?:-[a-z0-9]+)?\.so")
 _ESTABLISHED = "01"
+_MASKS = ("SigPnd", "ShdPnd", "SigBlk")
 
 
 def of_command(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> str | None:
@@ -43,6 +45,25 @@ def of_processes(pids: Iterable[int], proc: Path = Path("/proc")) -> str | None:
     for pid in pids:
         for why in _of_process(proc / str(pid), connections):
             return f"process {pid} ({_name(proc / str(pid))}) {why}"
+    return None
+
+
+def of_signals(pids: Iterable[int], proc: Path = Path("/proc")) -> str | None:
+    """Say which of some processes that stand still has a SIGTERM waiting, which would end it in every restore.
+
+    One that is blocked waits for the program, and does no harm.
+    """
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError):
+            lines = (proc / str(pid) / "status").read_text(errors="replace").splitlines()
+            masks = {
+                name: int(mask, 16)
+                for name, _, mask in (line.partition(":") for line in lines)
+                if name in _MASKS
+            }
+            waiting = (masks.get("SigPnd", 0) | masks.get("ShdPnd", 0)) & ~masks.get("SigBlk", 0)
+            if waiting >> (signal.SIGTERM - 1) & 1:
+                return f"process {pid} ({_name(proc / str(pid))}) has just been sent SIGTERM"
     return None
 
 
@@ -106,4 +127,4 @@ def _name(process: Path) -> str:
     return "?"
 
 
-__all__ = ["LAUNCHERS", "WARDEN", "of_command", "of_processes"]
+__all__ = ["LAUNCHERS", "WARDEN", "of_command", "of_processes", "of_signals"]

@@ -331,6 +331,9 @@ class Warden:
             if status != 0:
                 raise ImageError(self._why_full(made) or criu.reason(made / "dump.log"))
             stopped = True
+            ending = obstacles.of_signals(_others())
+            if ending is not None:
+                raise ImageError(ending)
             worked = self._worked + began - self._since
             manifest = {
                 "command": self._order.command,
