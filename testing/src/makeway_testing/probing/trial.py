@@ -344,9 +344,9 @@ class _Counting(Policies):
             trial.blame(hook, f"reaches out of the run: {heard[0]}; a policy looks at its arguments only")
         return answer
 
-    def build_limits(self, view: ClusterView) -> None:
+    def build_limits(self, view: ClusterView, own: Sequence[Has] = ()) -> None:
         """Note which methods there are to be tested."""
-        super().build_limits(view)
+        super().build_limits(view, own)
         for has in self.all_limits:
             if has.plugin == self._trial.name:
                 self._trial.notes([f"makeway_limits.{name}" for name in METHODS if has.says(name)])
