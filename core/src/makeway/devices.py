@@ -13,11 +13,23 @@ from collections.abc import Mapping
 import attrs
 
 from makeway import bitmap
-from makeway.model import Node
+from makeway.model import Job, Node
 
 GPU = "gpu"
 PARTS: Mapping[str, int | None] = {"gpu_milli": 1000, "shard": None, "mps": None}
 """Counted resource that is a part of a GPU -> how many make one; None: the node's are dealt over its GPUs."""
+
+
+def is_gpu(name: str) -> bool:
+    """Whether a counted resource is GPUs, of whatever model, or parts of them."""
+    return name in PARTS or name.partition(":")[0] == GPU
+
+
+def holds_gpus(job: Job) -> bool:
+    """Whether an active job holds GPUs or parts of them, which keep their memory while it is suspended."""
+    held = job.allocation
+    return held is not None and any(is_gpu(name) and sum(each) for name, each in held.gres.items())
+
 
 Bits = int
 """Some GPUs of a node, as a bitmap."""
@@ -168,4 +180,4 @@ def _lowest(bits: Bits, count: int) -> Bits | None:
     return bitmap.of(listed[:count]) if len(listed) >= count else None
 
 
-__all__ = ["FREE", "GPU", "PARTS", "Bits", "Board", "Slots", "board_of"]
+__all__ = ["FREE", "GPU", "PARTS", "Bits", "Board", "Slots", "board_of", "holds_gpus", "is_gpu"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from makeway_testing.command_fixtures import recorded, states_of
 
 Run = Callable[..., Any]
 
@@ -47,22 +48,11 @@ def site(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def _record(run: Run, *args: object) -> dict[str, Any]:
-    done = run("replay", *args, "--json", "-")
-    assert done.status == 0, done.err
-    found: dict[str, Any] = json.loads(done.out)
-    return found
-
-
-def _states(record: dict[str, Any], job: str) -> list[tuple[str, float, float]]:
-    return [(each["state"], each["start"], each["end"]) for each in record["jobs"][job]["intervals"]]
-
-
 def test_a_job_waits_again_when_its_node_fails_or_ends_if_it_may_not(run: Run, site: Any) -> None:
     """N1 fails at 50 s, n2 at 60 s; n2 is back at 70 s, and job 1 runs its 100 s there. Both runs are lost."""
     outages = '[[outage]]\nnodes = "n1"\nat = 50\n[[outage]]\nnodes = "n2"\nat = 60\nlasts = 10\n'
-    record = _record(run, site(outages))
-    assert _states(record, "1") == [
+    record = recorded(run, site(outages))
+    assert states_of(record, "1") == [
         ("RUNNING", 0, 50),
         ("PENDING", 50, 70),
         ("RUNNING", 70, 170),
@@ -87,9 +77,9 @@ def test_a_drained_node_lets_its_job_go_on_and_takes_no_other(run: Run, site: An
         '[[outage]]\nnodes = "n1"\nstate = "drain"\nat = 50\nuntil = 150\n'
         '[[outage]]\nnodes = "n2"\nstate = "drain"\nat = 50\n'
     )
-    record = _record(run, site(more))
-    assert _states(record, "1") == [("RUNNING", 0, 100)]
-    assert _states(record, "3") == [("PENDING", 0, 150), ("RUNNING", 150, 160)]
+    record = recorded(run, site(more))
+    assert states_of(record, "1") == [("RUNNING", 0, 100)]
+    assert states_of(record, "3") == [("PENDING", 0, 150), ("RUNNING", 150, 160)]
 
 
 def test_the_worst_of_several_outages_holds(run: Run, site: Any) -> None:
@@ -98,13 +88,13 @@ def test_the_worst_of_several_outages_holds(run: Run, site: Any) -> None:
         '[[outage]]\nnodes = "n1"\nstate = "drain"\nat = 10\nuntil = 90\n'
         '[[outage]]\nnodes = "n1"\nat = 20\nuntil = 30\n'
     )
-    record = _record(run, site(more))
+    record = recorded(run, site(more))
     assert [(each["state"], each["start"], each["end"]) for each in record["outages"]] == [
         ("drained", 10, 20),
         ("down", 20, 30),
         ("drained", 30, 90),
     ]
-    assert _states(record, "1") == [("RUNNING", 0, 20), ("PENDING", 20, 90), ("RUNNING", 90, 190)]
+    assert states_of(record, "1") == [("RUNNING", 0, 20), ("PENDING", 20, 90), ("RUNNING", 90, 190)]
 
 
 def test_reclaimed_nodes_are_drawn_alike_by_one_seed(run: Run, site: Any) -> None:
@@ -114,7 +104,7 @@ def test_reclaimed_nodes_are_drawn_alike_by_one_seed(run: Run, site: Any) -> Non
         f'[[job]]\nid = {at}\nuser = "ada"\nnodes = 1\nrun_time = 1000\nsubmit = {at * 1000}\n'
         for at in range(10, 70)
     )
-    first, again, other = (_record(run, site(more + table.format(seed))) for seed in (1, 1, 2))
+    first, again, other = (recorded(run, site(more + table.format(seed))) for seed in (1, 1, 2))
     assert first == again
     assert first["outages"] != other["outages"]
     lost = [each for each in first["outages"] if each["state"] == "down"]
@@ -160,10 +150,10 @@ def test_a_job_begins_once_its_node_has_booted(run: Run, site: Any) -> None:
         f'[[job]]\nid = {job}\nuser = "ada"\nnodes = 1\nsubmit = {at}\nrun_time = 100\ntime_limit = 120\n'
         for job, at in ((3, 300), (4, 450))
     )
-    record = _record(run, site(more, "off = true\nboot_time = 30\noff_after = 60"))
-    assert _states(record, "1") == [("PENDING", 0, 30), ("RUNNING", 30, 130)]
-    assert _states(record, "3") == [("PENDING", 300, 330), ("RUNNING", 330, 430)]
-    assert _states(record, "4") == [("RUNNING", 450, 550)]
+    record = recorded(run, site(more, "off = true\nboot_time = 30\noff_after = 60"))
+    assert states_of(record, "1") == [("PENDING", 0, 30), ("RUNNING", 30, 130)]
+    assert states_of(record, "3") == [("PENDING", 300, 330), ("RUNNING", 330, 430)]
+    assert states_of(record, "4") == [("RUNNING", 450, 550)]
     assert record["metrics"]["mean_wait"] == 22.5
     assert [record["jobs"][job]["final_state"] for job in "1234"] == ["COMPLETED"] * 4
 
@@ -171,6 +161,6 @@ def test_a_job_begins_once_its_node_has_booted(run: Run, site: Any) -> None:
 def test_a_node_that_fails_while_it_boots_lets_its_job_wait_again(run: Run, site: Any) -> None:
     """Lost at 10 s, back at 40 s, and on by then."""
     more = '[[outage]]\nnodes = "n1"\nat = 10\nuntil = 40\n'
-    record = _record(run, site(more, "off = true\nboot_time = 30"))
+    record = recorded(run, site(more, "off = true\nboot_time = 30"))
     assert record["jobs"]["1"]["restarts"] == 1
-    assert _states(record, "1")[-1] == ("RUNNING", 40, 140)
+    assert states_of(record, "1")[-1] == ("RUNNING", 40, 140)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from makeway_testing.command_fixtures import recorded, states_of
 
 Run = Callable[..., Any]
 
@@ -50,17 +51,6 @@ def site(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def _record(run: Run, *args: object) -> dict[str, Any]:
-    done = run("replay", *args, "--json", "-")
-    assert done.status == 0, done.err
-    found: dict[str, Any] = json.loads(done.out)
-    return found
-
-
-def _states(record: dict[str, Any], job: str) -> list[tuple[str, float, float]]:
-    return [(each["state"], each["start"], each["end"]) for each in record["jobs"][job]["intervals"]]
-
-
 @pytest.mark.parametrize(
     ("mode", "states"),
     [
@@ -73,8 +63,8 @@ def _states(record: dict[str, Any], job: str) -> list[tuple[str, float, float]]:
 )
 def test_a_job_makes_way_in_the_mode_of_its_partition(run: Run, site: Any, mode: str, states: Any) -> None:
     """What leaves its node starts on the other one; one that would not make way for a job stands still."""
-    record = _record(run, site(mode=mode))
-    assert _states(record, "1") == states
+    record = recorded(run, site(mode=mode))
+    assert states_of(record, "1") == states
     (preemption,) = record["preemptions"]
     assert (preemption["preemptor"], preemption["at"]) == (None, 50)
     assert preemption["why"] == "n1 is in use since 0:00:50"
@@ -83,11 +73,11 @@ def test_a_job_makes_way_in_the_mode_of_its_partition(run: Run, site: Any, mode:
 def test_no_job_of_the_partition_starts_meanwhile_and_others_do(run: Run, site: Any) -> None:
     """Job 2 wants both nodes and holds up nobody: job 3 of the other partition starts on the node in use."""
     more = USE + OTHER.format(2, "scavenge", 2, 10, 20) + OTHER.format(3, "normal", 1, 60, 30)
-    record = _record(run, site(more, "requeue"))
-    assert _states(record, "3") == [("RUNNING", 60, 90)]
-    assert _states(record, "1") == [("RUNNING", 0, 50), ("RUNNING", 50, 150)]
-    assert _states(record, "2") == [("PENDING", 10, 150), ("RUNNING", 150, 170)]
-    alone = _record(run, site(USE + OTHER.format(2, "scavenge", 2, 60, 20), "cancel"))
+    record = recorded(run, site(more, "requeue"))
+    assert states_of(record, "3") == [("RUNNING", 60, 90)]
+    assert states_of(record, "1") == [("RUNNING", 0, 50), ("RUNNING", 50, 150)]
+    assert states_of(record, "2") == [("PENDING", 10, 150), ("RUNNING", 150, 170)]
+    alone = recorded(run, site(USE + OTHER.format(2, "scavenge", 2, 60, 20), "cancel"))
     assert alone["jobs"]["2"]["waits"][-1]["reason"] == "NodesInUse"
 
 
@@ -97,8 +87,8 @@ def test_a_quiet_that_is_too_short_is_none(run: Run, site: Any) -> None:
         f'[[outage]]\nstate = "use"\nnodes = "n1"\nat = {at}\nuntil = {until}\n'
         for at, until in ((110, 130), (50, 60))
     )
-    record = _record(run, site(more))
-    assert _states(record, "1") == [("RUNNING", 0, 50), ("SUSPENDED", 50, 190), ("RUNNING", 190, 240)]
+    record = recorded(run, site(more))
+    assert states_of(record, "1") == [("RUNNING", 0, 50), ("SUSPENDED", 50, 190), ("RUNNING", 190, 240)]
     assert len(record["preemptions"]) == 1
 
 
@@ -106,25 +96,25 @@ def test_a_victim_of_another_job_stays_suspended_until_all_is_quiet(run: Run, si
     """Job 2 takes both nodes from 10 to 60 s, and runs on although somebody comes at 50 s; job 1 waits for 150 s."""
     path = site(USE + OTHER.format(2, "normal", 2, 10, 50))
     gang = ("policy.preempt=preempt/partition_prio", "policy.preempt_mode=suspend,gang")
-    record = _record(run, path, *(word for each in gang for word in ("--set", each)))
-    assert _states(record, "2") == [("RUNNING", 10, 60)]
-    assert _states(record, "1") == [("RUNNING", 0, 10), ("SUSPENDED", 10, 150), ("RUNNING", 150, 240)]
+    record = recorded(run, path, *(word for each in gang for word in ("--set", each)))
+    assert states_of(record, "2") == [("RUNNING", 10, 60)]
+    assert states_of(record, "1") == [("RUNNING", 0, 10), ("SUSPENDED", 10, 150), ("RUNNING", 150, 240)]
 
 
 def test_grace_time_holds_for_people_too(run: Run, site: Any) -> None:
     """Told at 50 s, gone at 53 s."""
     asked = ("preempt=preempt/partition_prio", "preempt_mode=requeue")
     words = [word for each in asked for word in ("--set", f"policy.{each}")]
-    record = _record(run, site(mode="requeue"), *words, "--set", "partition.scavenge.grace_time=3")
-    assert _states(record, "1")[0] == ("RUNNING", 0, 53)
+    record = recorded(run, site(mode="requeue"), *words, "--set", "partition.scavenge.grace_time=3")
+    assert states_of(record, "1")[0] == ("RUNNING", 0, 53)
 
 
 def test_a_run_goes_on_from_a_state_in_which_a_job_was_stopped(run: Run, site: Any, tmp_path: Path) -> None:
     """Saved at 100 s, while the node is in use: what comes after is as in the whole run."""
     path, state = site(), tmp_path / "state.json"
     assert run("replay", path, "--state-at", "100", state).status == 0
-    record = _record(run, path, "--from", state)
-    assert _states(record, "1")[-1] == ("RUNNING", 150, 200)
+    record = recorded(run, path, "--from", state)
+    assert states_of(record, "1")[-1] == ("RUNNING", 150, 200)
 
 
 TABLE = "node,begin,end\nn1,50,90\n"
@@ -150,7 +140,7 @@ def test_tables_of_times_of_use(run: Run, site: Any, tmp_path: Path, name: str, 
     jobs, uses = tmp_path / "jobs.swf", tmp_path / name
     jobs.write_text(SWF)
     uses.write_text(text)
-    record = _record(
+    record = recorded(
         run,
         site("").rename(tmp_path / "s.toml"),
         jobs,
@@ -159,7 +149,7 @@ def test_tables_of_times_of_use(run: Run, site: Any, tmp_path: Path, name: str, 
         "--set",
         "workload.partition=scavenge",
     )
-    assert _states(record, "1") == [("RUNNING", 0, 50), ("SUSPENDED", 50, 150), ("RUNNING", 150, 200)]
+    assert states_of(record, "1") == [("RUNNING", 0, 50), ("SUSPENDED", 50, 150), ("RUNNING", 150, 200)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ A ``conftest.py`` imports those that its tests ask for. The configuration names 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,4 +87,17 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return distributions(tmp_path, monkeypatch)
 
 
-__all__ = ["CONFIG", "JOBS", "config", "install", "run", "with_jobs", "workload"]
+def recorded(run: Run, *args: object) -> dict[str, Any]:
+    """Return the record of a replay that ends well."""
+    done = run("replay", *args, "--json", "-")
+    assert done.status == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def states_of(record: Mapping[str, Any], job: str) -> list[tuple[str, float, float]]:
+    """Return the states of a job in a record, each with its begin and end."""
+    return [(each["state"], each["start"], each["end"]) for each in record["jobs"][job]["intervals"]]
+
+
+__all__ = ["CONFIG", "JOBS", "config", "install", "recorded", "run", "states_of", "with_jobs", "workload"]

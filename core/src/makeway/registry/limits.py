@@ -50,7 +50,7 @@ class LimitsAsker(Asker):
     def build_limits(self, view: ClusterView, own: Sequence[Has] = ()) -> None:
         """Let plugins build their limits, before the first job.
 
-        :param own: limits of whoever asks, which come first.
+        :param own: limits of the engine itself, which come first.
         """
         found = list(own)
         for plugin, limits in self.answers(HOOK, None, view=view):

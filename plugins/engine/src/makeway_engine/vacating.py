@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from makeway.bitmap import NodeBits
-from makeway.devices import GPU
+from makeway.devices import holds_gpus
 from makeway.model import Job, JobState, PreemptBasis, PreemptMode, SuspendedBy
 from makeway.record import Recorder
 from makeway.worlds.events import NodesQuiet, NodesUsed
@@ -85,7 +85,7 @@ class Vacating:
     def _send_away(self, job: Job) -> None:
         """Have a job make way in its own mode; one that would not for others, or that another stopped, stands still."""
         mode, why = self._mode_of(job), "; ".join(self._in_use.said(job))
-        if mode is PreemptMode.SUSPEND and job.requeueable and _holds_gpus(job):
+        if mode is PreemptMode.SUSPEND and job.requeueable and holds_gpus(job):
             mode = PreemptMode.REQUEUE  # its memory there would stay
         if mode.frees_all:
             self._transitions.making_way.tell_one(job, None, mode, why)
@@ -112,13 +112,6 @@ class Vacating:
             put(job, suspended_by=SuspendedBy.ADMIN)
             transitions.selector.suspended(job)
         transitions.tell_gang("ended", job)
-
-
-def _holds_gpus(job: Job) -> bool:
-    held = job.allocation
-    return held is not None and any(
-        name.partition(":")[0] == GPU and sum(each) for name, each in held.gres.items()
-    )
 
 
 __all__ = ["Vacating"]

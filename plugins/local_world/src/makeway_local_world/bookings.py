@@ -17,6 +17,7 @@ from typing import NamedTuple
 import attrs
 
 from makeway.config import Config
+from makeway.devices import GPU, holds_gpus
 from makeway.errors import ConfigError, Finding, Problem
 from makeway.hookspecs import hookimpl
 from makeway.model import (
@@ -33,7 +34,7 @@ from makeway.model import (
     Seconds,
 )
 from makeway.settings import structure
-from makeway_local_world.gpu_requeue import GPU, holds_gpus, may_go, wants_gpus
+from makeway_local_world.gpu_requeue import may_go, wants_gpus
 
 ATTRIBUTE = "bookings"
 """Key of ``[cluster.attributes]`` that holds the tables."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from makeway.devices import holds_gpus, is_gpu
 from makeway.hookspecs import hookimpl
 from makeway.model import Candidates, ClusterView, Job, PreemptMode
-
-GPU = "gpu"
 
 
 @hookimpl
@@ -35,15 +34,7 @@ def makeway_preempt_candidates(preemptor: Job, active: Sequence[Job], view: Clus
 def wants_gpus(job: Job) -> bool:
     """Say whether a job asks for GPUs."""
     spec = job.spec
-    return any(name.partition(":")[0] == GPU for table in (spec.gres, spec.gres_total) for name in table)
-
-
-def holds_gpus(job: Job) -> bool:
-    """Say whether a job holds GPUs."""
-    held = job.allocation
-    return held is not None and any(
-        name.partition(":")[0] == GPU and sum(each) for name, each in held.gres.items()
-    )
+    return any(is_gpu(name) for table in (spec.gres, spec.gres_total) for name in table)
 
 
 def may_go(job: Job) -> bool:

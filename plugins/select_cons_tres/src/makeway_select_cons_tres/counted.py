@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from makeway.bitmap import CoreBits
-from makeway.devices import GPU, PARTS
+from makeway.devices import GPU, PARTS, is_gpu
 from makeway.model import NOTHING
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.gangs import shared_out
@@ -66,8 +66,7 @@ def _of_whole_nodes(request: Request, indices: Sequence[int], books: Books) -> A
     asked = {name: count for name, count in request.gres.items() if name in PARTS}
     found: dict[str, tuple[int, ...]] = {name: (count,) * len(indices) for name, count in asked.items()}
     for name in names:
-        gpus = name in PARTS or name.partition(":")[0] == GPU
-        if not (gpus and asked) and not (name in PARTS and GPU in names):
+        if not (is_gpu(name) and asked) and not (name in PARTS and GPU in names):
             found[name] = tuple([machines[index].gres.get(name, 0) for index in indices])
     return found
 

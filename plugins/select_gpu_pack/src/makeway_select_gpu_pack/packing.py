@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.devices import GPU, PARTS
+from makeway.devices import GPU, PARTS, is_gpu
 from makeway.model import NOTHING, Allocation, Cluster
 from makeway_select_gpu_pack.offers import Amounts, Offer, size_of
 from makeway_select_gpu_pack.rooms import Rooms
@@ -140,8 +140,7 @@ def _of_whole_nodes(wish: Wish, indices: Sequence[int], cluster: Cluster) -> dic
     found = {name: [count] * len(machines) for name, count in asked.items()}
     names = dict.fromkeys(name for machine in machines for name in machine.gres)
     for name in names:
-        is_gpu = name in PARTS or name.partition(":")[0] == GPU
-        if not (is_gpu and asked) and not (name in PARTS and GPU in names):
+        if not (is_gpu(name) and asked) and not (name in PARTS and GPU in names):
             found[name] = [machine.gres.get(name, 0) for machine in machines]
     return found
 

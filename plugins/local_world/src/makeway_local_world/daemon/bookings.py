@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from makeway_local_world.daemon.fairness import Bounds
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.people import Rules, name_of
 from makeway_local_world.daemon.why import when
+from makeway_local_world.keeping.files import store
 
 T = TypeVar("T")
 
@@ -88,13 +88,8 @@ def read(state: Path) -> tuple[int, list[Booking]]:
 
 def write(state: Path, following: int, bookings: Iterable[Booking]) -> None:
     """Store the calendar."""
-    path = state / _FILE
-    temporary = path.with_suffix(".new")
-    with open(temporary, "w") as stream:
-        json.dump({"next": following, "bookings": [attrs.asdict(each) for each in bookings]}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    found = {"next": following, "bookings": [attrs.asdict(each) for each in bookings]}
+    store(state / _FILE, json.dumps(found))
 
 
 def applied(config: Config, bookings: Iterable[Booking], zero: float) -> Config:

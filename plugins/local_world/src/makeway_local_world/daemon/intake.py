@@ -27,6 +27,7 @@ from makeway_local_world.daemon.desk import Desk, Unwritten
 from makeway_local_world.daemon.fairness import Share
 from makeway_local_world.daemon.past import Past
 from makeway_local_world.daemon.tally import Tally
+from makeway_local_world.keeping.files import store
 from makeway_local_world.processes.rundir import all_keys
 from makeway_local_world.requests import Request, Who, specs, submission_of
 from makeway_local_world.submission import Submission
@@ -78,12 +79,7 @@ class Numbers:
         """
         if self.next > self._until:
             until = self.next + BLOCK - 1
-            temporary = self._path.with_suffix(".new")
-            with open(temporary, "w") as stream:
-                stream.write(f"{until}\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, self._path)
+            store(self._path, f"{until}\n")
             self._until = until
         self.next += 1
         return str(self.next - 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import Seconds
 from makeway.worlds.api import Moment, Survey, World
 from makeway.worlds.events import Action
+from makeway_local_world.keeping.files import store
 
 _FILE = "drained.json"
 
@@ -68,12 +68,7 @@ def write(state: Path, drain: Drain | None) -> None:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         return
-    temporary = path.with_suffix(".new")
-    with open(temporary, "w") as stream:
-        json.dump(attrs.asdict(drain), stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    store(path, json.dumps(attrs.asdict(drain)))
 
 
 def drained(by: str, reason: str) -> Drain:

@@ -26,6 +26,19 @@ def write_durably(directory: int, name: str, data: bytes, mode: int = 0o600) -> 
     os.fsync(directory)
 
 
+def store(path: os.PathLike[str], text: str) -> None:
+    """Replace a file; when this returns, a power cut no longer loses it.
+
+    :raises OSError: it could not be written; what was there before is as it was.
+    """
+    folder, name = os.path.split(path)
+    directory = open_directory(folder)
+    try:
+        write_durably(directory, name, text.encode())
+    finally:
+        os.close(directory)
+
+
 def write_all(handle: int, data: bytes) -> None:
     """Write all of `data`."""
     view = memoryview(data)
@@ -73,4 +86,4 @@ def open_directory(path: str | os.PathLike[str]) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-__all__ = ["open_directory", "read_all", "read_file", "read_open", "write_all", "write_durably"]
+__all__ = ["open_directory", "read_all", "read_file", "read_open", "store", "write_all", "write_durably"]
