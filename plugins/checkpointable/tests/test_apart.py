@@ -16,7 +16,14 @@ from makeway_checkpointable import criu, images, obstacles, outputs, slurm
 from makeway_checkpointable.command import checkpointable
 from makeway_checkpointable.images import ImageError, Place
 
-HERE = {"host": "here", "machine": "x86_64", "kernel": "6.1.0-18", "cpu": ["avx", "sse"], "user": 1000}
+HERE = {
+    "host": "here",
+    "machine": "x86_64",
+    "kernel": "6.1.0-18",
+    "cpu": ["avx", "sse"],
+    "user": 1000,
+    "gpus": ["H200"],
+}
 
 
 @pytest.fixture
@@ -133,6 +140,8 @@ def test_one_directory_has_one_holder(place: Place) -> None:
         ),
         ({"machine": "aarch64"}, "it was saved on a machine of type aarch64, and this one is x86_64"),
         ({"user": 1}, "it was saved by user 1, and this is user 1000"),
+        ({"gpus": []}, None),
+        ({"gpus": ["A40", "A40"]}, "it was saved on a machine with the GPUs A40, A40; this one has H200"),
     ],
 )
 def test_an_image_of_another_machine_goes_on_where_it_can(saved: dict[str, Any], why: str | None) -> None:
@@ -169,7 +178,8 @@ def _process(proc: Path, **files: str) -> None:
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({"fd3": "/dev/nvidia0"}, "uses a GPU (/dev/nvidia0), whose memory no checkpoint holds"),
+        ({"fd3": "/dev/nvidia0"}, "uses a GPU (/dev/nvidia0): no tool"),
+        ({"fd3": "/dev/kfd"}, "uses a GPU (/dev/kfd), whose memory no checkpoint holds"),
         ({"fd0": "/dev/pts/4"}, "has a terminal (/dev/pts/4)"),
         ({"fd3": "socket:[99]"}, "is connected to 10.0.0.7, port 443"),
         ({"fd3": "socket:[98]"}, None),
@@ -190,7 +200,7 @@ def test_what_cannot_be_saved_is_seen_beforehand(
         "   0: 0100000A:B5D4 0700000A:01BB 01 00000000:00000000 00:00000000 00000000  1000        0 99 1\n"
         "   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 98 1\n"
     )
-    assert obstacles.of_processes([7], tmp_path) == (why and f"process 7 (solve) {why}")
+    assert obstacles.of_processes([7], tmp_path, gpus="no tool") == (why and f"process 7 (solve) {why}")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ import re
 import resource
 import signal
 import sqlite3
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -338,6 +340,24 @@ def test_doctor_says_which_criu_it_found_or_what_to_install(site: Site) -> None:
         assert shown["checkpoints"]["text"] == f"criu 4.1 ({found})"
     else:
         assert shown["checkpoints"]["text"].startswith("user namespaces are needed")
+
+
+def test_doctor_says_whether_jobs_take_what_is_on_gpus_along(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = SimpleNamespace(NVMLError=OSError, nvmlInit=lambda: os.stat("/none"))
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr("makeway_local_world.default.count_gpus", lambda: 1)
+    tool = site.directory / "cuda-checkpoint"
+    site.environ["MAKEWAY_CUDA_CHECKPOINT"] = str(tool)
+    shown = {each["about"]: each for each in json.loads(site.ok("doctor", "--json"))}
+    assert shown["checkpoints on GPUs"]["level"] == "note"
+    assert shown["checkpoints on GPUs"]["text"] == f"cuda-checkpoint: {tool} is no program"
+    tool.write_text("#!/bin/sh\necho '--get-state --action lock'\n")
+    tool.chmod(0o755)
+    shown = {each["about"]: each for each in json.loads(site.ok("doctor", "--json"))}
+    assert shown["checkpoints on GPUs"]["level"] == "ok"
+    assert shown["checkpoints on GPUs"]["text"].endswith(f"by {tool}")
 
 
 def test_a_limit_is_changed_while_the_job_runs_and_after_a_crash(site: Site) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from makeway_checkpointable import criu
+from makeway_local_world.processes.saving import Saving
+from makeway_local_world.processes.settings import Settings
 
 Site = Any
 COUNT = """
@@ -325,16 +327,35 @@ def test_a_victim_for_whose_image_there_is_no_room_is_requeued(counting: Site) -
         subprocess.run(["umount", "-l", home], check=True)
 
 
+def test_a_job_with_all_gpus_is_saved_where_cuda_checkpoint_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = {"criu": "Version: 4.1", "cuda-checkpoint": "--get-state --action lock"}
+    for name, says in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("MAKEWAY_CRIU", str(tmp_path / "criu"))
+    monkeypatch.setenv("MAKEWAY_CUDA_CHECKPOINT", str(tmp_path / "cuda-checkpoint"))
+    monkeypatch.setattr("makeway_checkpointable.cuda.models", lambda: ["A40", "A40"])
+    saving = Saving(Settings(), "1-2")
+    assert saving.refusal(["train"], {}, 2) == ""
+    assert saving.refusal(["train"], {}, 1).startswith("it cannot leave its GPUs: it has 1 of 2 GPUs")
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["--", "mpirun", "-n", "4", "solve"], "--checkpointable: mpirun starts its processes by MPI"),
-        (["--gpus", "1", "--", "sleep", "5"], "--checkpointable: it has GPUs, whose memory"),
+        (
+            ["--gpus", "1", "--", "sleep", "5"],
+            "--checkpointable: it cannot leave its GPUs: cuda-checkpoint: ",
+        ),
         (["--checkpoint-command", "true", "--", "sleep", "5"], "brings a command of its own; leave one out"),
         (["--", "sleep", "5"], "install criu 4.0 or newer"),
     ],
 )
 def test_what_cannot_be_saved_is_refused_when_it_is_submitted(site: Site, words: list[str], why: str) -> None:
+    site.environ["MAKEWAY_CUDA_CHECKPOINT"] = str(site.directory / "none")
     if "install" in why:
         site.environ["MAKEWAY_CRIU"] = str(site.directory / "none")
     else:

@@ -47,6 +47,11 @@ class _Length(click.ParamType[float]):
     help="Save nothing if all that lies beside DIR would take more than that with it.",
 )
 @click.option("--criu", metavar="PATH", help="Use this criu, not the one of MAKEWAY_CRIU or of the PATH.")
+@click.option(
+    "--cuda-checkpoint",
+    metavar="PATH",
+    help="Use this cuda-checkpoint for GPUs, not the one of MAKEWAY_CUDA_CHECKPOINT or of the PATH.",
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def checkpointable(
@@ -58,6 +63,7 @@ def checkpointable(
     save: bool,
     most: int | None,
     criu: str | None,
+    cuda_checkpoint: str | None,
     command: tuple[str, ...],
 ) -> None:
     """Run COMMAND so that it loses nothing when it has to leave: in a batch script of any Slurm, by a plain user.
@@ -74,7 +80,18 @@ def checkpointable(
         raise click.UsageError("name a COMMAND behind --")
     from makeway_checkpointable.wrapper import run
 
-    ctx.exit(run(command, directory, every=every, shield=shield, given_criu=criu, here=here, most=most))
+    ctx.exit(
+        run(
+            command,
+            directory,
+            every=every,
+            shield=shield,
+            given_criu=criu,
+            given_cuda=cuda_checkpoint,
+            here=here,
+            most=most,
+        )
+    )
 
 
 __all__ = ["checkpointable"]

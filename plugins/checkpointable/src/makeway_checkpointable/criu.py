@@ -28,7 +28,12 @@ _ERROR = re.compile(r"Error \([^)]*\): (.*)")
 _TOLD_BY_OTHERS = ("Dumping FAILED", "Restoring FAILED", "Unexpected error", "for self", "Can't dump task")
 _MOST_LOG = 4 << 20
 
-COMMON = ("--unprivileged", "--manage-cgroups=ignore", "--file-locks", "--ghost-limit", str(1 << 30), "-v2")
+_NO_PLUGINS = str(Path(__file__).parent)
+"""A directory without any."""
+COMMON = (
+    *("--unprivileged", "--manage-cgroups=ignore", "--file-locks", "--ghost-limit", str(1 << 30)),
+    *("--libdir", _NO_PLUGINS, "-v2"),
+)
 
 
 class CriuError(Exception):

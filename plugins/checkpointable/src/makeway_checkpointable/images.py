@@ -21,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from makeway_checkpointable import cuda
+
 MANIFEST = "manifest.json"
 FORM = 1
 """Version of the manifest."""
@@ -206,13 +208,14 @@ def this_machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "cpu": flags,
         "user": os.getuid(),
+        "gpus": cuda.models(),
     }
 
 
 def misfit(known: dict[str, Any], here: dict[str, Any]) -> str | None:
     """Say why an image of another machine cannot go on here; None: it may.
 
-    :param known: `this_machine` where it was saved.
+    :param known: `this_machine` where it was saved; without GPUs if it used none.
     """
     if known["user"] != here["user"]:
         return f"it was saved by user {known['user']}, and this is user {here['user']}"
@@ -224,6 +227,9 @@ def misfit(known: dict[str, Any], here: dict[str, Any]) -> str | None:
     if missing:
         words = " ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
         return f"the CPU of {known['host']}, where it was saved, has what this one lacks: {words}"
+    if known["gpus"] and known["gpus"] != here["gpus"]:
+        has = ", ".join(here["gpus"]) or "none"
+        return f"it was saved on a machine with the GPUs {', '.join(known['gpus'])}; this one has {has}"
     return None
 
 

@@ -9,6 +9,8 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from makeway_checkpointable import cuda
+
 LAUNCHERS = frozenset(
     "aprun charmrun hydra_bstrap_proxy hydra_pmi_proxy jsrun mpiexec mpiexec.hydra mpirun orted orterun prte prted"
     " prterun prun srun".split()
@@ -39,11 +41,14 @@ def of_command(command: Sequence[str], environ: Mapping[str, str] = os.environ) 
     return None
 
 
-def of_processes(pids: Iterable[int], proc: Path = Path("/proc")) -> str | None:
-    """Say why processes cannot be saved, as far as can be seen beforehand; None: nothing is seen."""
+def of_processes(pids: Iterable[int], proc: Path = Path("/proc"), *, gpus: str = "") -> str | None:
+    """Say why processes cannot be saved, as far as can be seen beforehand; None: nothing is seen.
+
+    :param gpus: why nothing on a GPU of NVIDIA's can be saved; empty: it can be.
+    """
     connections = dict(_connections(proc))
     for pid in pids:
-        for why in _of_process(proc / str(pid), connections):
+        for why in _of_process(proc / str(pid), connections, gpus):
             return f"process {pid} ({_name(proc / str(pid))}) {why}"
     return None
 
@@ -67,7 +72,7 @@ def of_signals(pids: Iterable[int], proc: Path = Path("/proc")) -> str | None:
     return None
 
 
-def _of_process(process: Path, connections: Mapping[str, str]) -> Iterator[str]:
+def _of_process(process: Path, connections: Mapping[str, str], gpus: str) -> Iterator[str]:
     with contextlib.suppress(OSError):
         if os.path.basename(os.readlink(process / "exe")) in LAUNCHERS:
             yield "starts others by MPI or in steps of Slurm"
@@ -78,7 +83,7 @@ def _of_process(process: Path, connections: Mapping[str, str]) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for each in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
-                yield from _of_file(os.readlink(each), connections)
+                yield from _of_file(os.readlink(each), connections, gpus)
     with contextlib.suppress(OSError):
         for line in (process / "status").read_text(errors="replace").splitlines():
             if line.startswith("TracerPid:") and line.split()[1] != "0":
@@ -95,8 +100,11 @@ def _is_a_save(proc: Path, tracer: str) -> bool:
     return False
 
 
-def _of_file(target: str, connections: Mapping[str, str]) -> Iterator[str]:
-    if target.startswith("/dev/nvidia") or target == "/dev/kfd":
+def _of_file(target: str, connections: Mapping[str, str], gpus: str) -> Iterator[str]:
+    if cuda.is_gpu(target):
+        if gpus:
+            yield f"uses a GPU ({target}): {gpus}"
+    elif target == "/dev/kfd":
         yield f"uses a GPU ({target}), whose memory no checkpoint holds"
     elif target.startswith(("/dev/pts/", "/dev/tty")):
         yield f"has a terminal ({target})"

@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from makeway_checkpointable import criu, images, linux, obstacles, outputs
+from makeway_checkpointable import criu, cuda, images, linux, obstacles, outputs
 from makeway_checkpointable.criu import Criu
+from makeway_checkpointable.cuda import Cuda, CudaError
 from makeway_checkpointable.images import ImageError, Place
 
 _FIRST_PID = 1000
@@ -52,6 +53,7 @@ class Order:
         command: Sequence[str],
         place: Place,
         criu: Criu,
+        cuda: Cuda,
         *,
         shield: bool,
         here: bool,
@@ -60,6 +62,7 @@ class Order:
         self.command = list(command)
         self.place = place
         self.criu = criu
+        self.cuda = cuda
         self.shield = shield
         self.here = here
         self.most = most
@@ -125,6 +128,8 @@ class Warden:
         self._since = 0.0
         self._worked = 0.0
         """Seconds of work that were saved before."""
+        self._off: list[int] = []
+        """Processes that were taken off their GPUs."""
 
     def run(self) -> None:
         """Serve until the program has ended."""
@@ -181,9 +186,9 @@ class Warden:
                 case ["leave"]:
                     self._save(leave=True)
                 case ["go", "on"]:
-                    os.kill(-1, signal.SIGCONT)
+                    self._continue()
                 case ["look"]:
-                    self.say(kind="seen", why=obstacles.of_processes(_others()))
+                    self.say(kind="seen", why=self._hindrance())
                 case ["signal", number]:
                     with contextlib.suppress(OSError):
                         os.kill(self._pid, int(number))
@@ -225,7 +230,7 @@ class Warden:
                 kind="unstarted", status=_NO_SUCH if int(number) == errno.ENOENT else _NOT_RUNNABLE, why=text
             )
             return False
-        self._pid, self._since = pid, time.monotonic()
+        self._pid, self._status, self._since = pid, None, time.monotonic()
         self.say(kind="began", pid=pid)
         return True
 
@@ -270,7 +275,8 @@ class Warden:
             why = images.misfit(known["where"], images.this_machine())
             if known["command"] != self._order.command:
                 why = f"it is of another command, {' '.join(known['command']):.200}"
-            why = why or self._bring_back(image, known["written"])
+            self._pid = known["pid"]
+            why = why or self._bring_back(image, known["written"], known["on_gpus"])
         except ImageError as refused:
             why = str(refused)
         except (KeyError, TypeError, ValueError):
@@ -278,8 +284,7 @@ class Warden:
         if why is not None:
             self.say(kind="lost", why=why, aside=str(self._place.set_aside(image)), image=image.name)
             return False
-        self._pid, self._since, self._worked = known["pid"], time.monotonic(), known["worked"]
-        self._status = None
+        self._since, self._worked = time.monotonic(), known["worked"]
         where = known["where"]["host"]
         self.say(
             kind="went on",
@@ -290,31 +295,38 @@ class Warden:
         )
         return True
 
-    def _bring_back(self, image: Path, written: list[list[Any]]) -> str | None:
+    def _bring_back(self, image: Path, written: list[list[Any]], on_gpus: list[int]) -> str | None:
         """Restore an image; return why that cannot be done. A criu that somebody killed says nothing of the image."""
         log = self._place.directory / "restore.log"
         for _ in range(_TRIES):
+            self._status = None
             why = outputs.put_back(written)
             if why is not None:
                 return why
             log.unlink(missing_ok=True)
             status = self._call(criu.restore_words(self._order.criu, image, self._place.directory))
             log.with_name("stats-restore").unlink(missing_ok=True)
+            why = criu.reason(log) if status > 0 else None
             if status == 0:
-                return None
+                try:
+                    cuda.put_back(self._order.cuda, on_gpus, self._ask)
+                except CudaError as error:
+                    why = str(error)
+                else:
+                    return None
             if _others():
                 os.kill(-1, signal.SIGKILL)
             while _others():
                 self._reap()
                 time.sleep(_PAUSE)
-            if status >= 0:
-                return criu.reason(log)
+            if why is not None:
+                return why
         return f"criu was killed {_TRIES} times"
 
     # ------------------------------------------------------------------------------------------------ save
     def _save(self, *, leave: bool) -> None:
         """Save the program; it goes on afterwards, unless it is to leave."""
-        why = obstacles.of_processes(_others()) or self._beyond()
+        why = self._hindrance()
         if why is not None:
             self.say(kind="not saved", why=why)
             return
@@ -322,6 +334,11 @@ class Warden:
         stopped = False
         try:
             made = self._place.begin()
+            self._off = cuda.users(_others())
+            cuda.take_off(self._order.cuda, self._off, self._ask)
+            too_much = self._beyond()
+            if too_much is not None:
+                raise ImageError(too_much)
             status = self._call(criu.dump_words(self._order.criu, self._pid, made))
             if self._status is not None:  # it has ended meanwhile
                 self._place.sweep()
@@ -335,26 +352,27 @@ class Warden:
             if ending is not None:
                 raise ImageError(ending)
             worked = self._worked + began - self._since
+            where = images.this_machine()
             manifest = {
                 "command": self._order.command,
                 "pid": self._pid,
                 "saved": time.time(),
                 "clocks": {name: time.clock_gettime(clock) for name, clock in _CLOCKS.items()},
                 "worked": worked,
-                "where": images.this_machine(),
+                "where": where if self._off else {**where, "gpus": []},
+                "on_gpus": self._off,
                 "written": outputs.written(made),
             }
             if not leave:  # what it does from now on is in no image: the rest need not be waited for
-                os.kill(-1, signal.SIGCONT)
                 stopped = False
+                self._continue()
             stood = time.monotonic() - began
             image = self._place.finish(made, manifest)
-        except (ImageError, OSError) as error:
+        except (CudaError, ImageError, OSError) as error:
             text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             with contextlib.suppress(OSError):
                 self._place.sweep()
-            if stopped:
-                os.kill(-1, signal.SIGCONT)
+            self._continue(stopped=stopped)
             self.say(kind="not saved", why=text)
             return
         took, size = time.monotonic() - began, images.size_of(image)
@@ -362,6 +380,21 @@ class Warden:
             self.say(kind="left", took=took, worked=worked, bytes=size)
         else:
             self.say(kind="saved", took=took, stood=stood, worked=worked, bytes=size)
+
+    def _hindrance(self) -> str | None:
+        """Say why the program cannot be saved, as far as it is seen; None: nothing is seen."""
+        return obstacles.of_processes(_others(), gpus=self._order.cuda.why)
+
+    def _continue(self, *, stopped: bool = True) -> None:
+        """Let the program go on that was stopped, on its GPUs, too; one that cannot come back to them is ended."""
+        if stopped:
+            os.kill(-1, signal.SIGCONT)
+        off, self._off = self._off, []
+        try:
+            cuda.put_back(self._order.cuda, off, self._ask)
+        except CudaError as error:  # it would wait for them forever
+            self.say(kind="stuck", why=str(error))
+            os.kill(-1, signal.SIGKILL)
 
     def _beyond(self) -> str | None:
         """Say that what is saved would take more than is allowed; the image of before goes once there is a new one."""
@@ -382,15 +415,26 @@ class Warden:
             return f"{self._place.directory}: {os.strerror(errno.ENOSPC)}"
         return None
 
-    def _call(self, words: list[str]) -> int:
-        """Run criu; return its exit status."""
+    def _ask(self, words: list[str]) -> tuple[int, str]:
+        """Run a command; return its exit status and what it printed."""
+        said = os.memfd_create("said")
+        try:
+            return self._call(words, said), os.pread(said, 4096, 0).decode(errors="replace")
+        finally:
+            os.close(said)
+
+    def _call(self, words: list[str], said: int | None = None) -> int:
+        """Run a command with what criu needs; return its exit status.
+
+        :param said: where it prints; None: nowhere.
+        """
         pid = os.fork()
         if pid == 0:
             try:
                 linux.keep_capabilities()
                 nowhere = os.open(os.devnull, os.O_RDWR)
-                for number in range(3):
-                    os.dup2(nowhere, number)
+                for number, target in enumerate((nowhere, said or nowhere, said or nowhere)):
+                    os.dup2(target, number)
                 os.umask(0o077)
                 os.execv(words[0], words)
             except OSError:

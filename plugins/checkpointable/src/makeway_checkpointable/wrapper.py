@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from makeway_checkpointable import criu, obstacles, slurm, warden
+from makeway_checkpointable import criu, cuda, obstacles, slurm, warden
 from makeway_checkpointable.criu import CriuError
 from makeway_checkpointable.door import Door
 from makeway_checkpointable.images import ImageError, Place
@@ -48,6 +48,7 @@ def run(
     every: float | None = None,
     shield: bool = False,
     given_criu: str | None = None,
+    given_cuda: str | None = None,
     here: bool = False,
     most: int | None = None,
 ) -> int:
@@ -71,9 +72,13 @@ def run(
     if ended is not None:
         say(f"it has ended in this job before, with status {ended}: nothing is left to do")
         return ended
+    gpus = cuda.find(given_cuda)
+    gpus = gpus._replace(why=gpus.why or cuda.shared(cuda.visible()))
     signals = _Signals()
     try:
-        pid, channel = warden.fork(warden.Order(command, place, found, shield=shield, here=here, most=most))
+        pid, channel = warden.fork(
+            warden.Order(command, place, found, gpus, shield=shield, here=here, most=most)
+        )
     except OSError as error:
         return _refuse(f"{criu.NAMESPACES} ({error.strerror})")
     return _Wrapper(place, pid, channel, signals, door, report, every=every, quiet=here).serve()
@@ -270,6 +275,9 @@ class _Wrapper:
         self._door.answer(why)
         self._asked = False
         self._plan_save()
+
+    def _on_stuck(self, why: str) -> None:
+        say(f"it does not come back to its GPU: {why}; it is ended")
 
     def _on_seen(self, why: str | None) -> None:
         if why is not None:

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from makeway.config import USE_SOURCES
-from makeway_checkpointable import criu
+from makeway_checkpointable import criu, cuda
 from makeway_checkpointable.measuring import MeasureError, measure
 from makeway_local_world import default
 from makeway_local_world.places import check_file_system
@@ -168,10 +168,15 @@ def _gpus() -> Iterator[Finding]:
         return
     count = default.count_gpus()
     if count:
-        text = "a suspended job keeps the memory of its GPUs, and no checkpoint holds it"
-        yield Finding(
-            "ok", "GPUs", f"{count}; {text} (cuda-checkpoint is not called), so it is requeued instead"
-        )
+        text = f"{count}; a suspended job keeps the memory of its GPUs, so it is requeued instead"
+        yield Finding("ok", "GPUs", text)
+        found = cuda.find()
+        if found.why:
+            why, _, help_ = found.why.partition("; ")
+            yield Finding("note", "checkpoints on GPUs", why, help_)
+        else:
+            text = f"a job that has all GPUs takes what is on them along, by {found.path}"
+            yield Finding("ok", "checkpoints on GPUs", text)
     else:
         yield Finding("ok", "GPUs", "none")
 

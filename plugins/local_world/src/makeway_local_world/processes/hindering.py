@@ -28,7 +28,8 @@ class HindranceWatch:
         self._looking = False
         for case in self._hand.cases.values():
             if case.dumped and case.state == "running" and not case.killed and not case.gives_way:
-                why = obstacles.of_processes(each.pid for each in proc.below(case.pid)) or ""
+                pids = [each.pid for each in proc.below(case.pid)]
+                why = obstacles.of_processes(pids, gpus=self._hand.site.saving.cuda.why) or ""
                 if why != case.obstacle:
                     case.obstacle = why
                     self._hand.tell(news.Hindered(case.key, why))

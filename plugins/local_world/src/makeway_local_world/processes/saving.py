@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makeway.model import Job
-from makeway_checkpointable import criu, obstacles
+from makeway_checkpointable import criu, cuda, obstacles
 from makeway_local_world.processes.settings import Kind, Settings
 from makeway_local_world.submission import Submission, file_name
 
@@ -29,7 +29,7 @@ class Saving:
     """Which jobs of a site are saved, and how."""
 
     def __init__(self, settings: Settings, daemon: str) -> None:
-        """Find criu.
+        """Find criu, and cuda-checkpoint.
 
         :param daemon: names the state directory.
         """
@@ -39,6 +39,7 @@ class Saving:
             self._criu = criu.find().path
         except criu.CriuError as error:
             self._why = str(error)
+        self.cuda = cuda.find()
 
     def obstacle(self, submission: Submission, job: Job, gpus: int) -> str:
         """Say why a job cannot be checkpointed, as far as that is seen before its start; empty: it can be."""
@@ -53,8 +54,9 @@ class Saving:
 
     def refusal(self, words: Sequence[str], environment: Mapping[str, str], gpus: int) -> str:
         """Say why a job that asks to be saved cannot be; empty: it can."""
-        if gpus:
-            return "it has GPUs, whose memory no checkpoint holds: cuda-checkpoint is not called"
+        on_gpus = gpus and (self.cuda.why or cuda.shared(gpus))
+        if on_gpus:
+            return f"it cannot leave its GPUs: {on_gpus}"
         return self._why or obstacles.of_command(words, environment) or ""
 
     def saved(self, request: dict[str, Any], submission: Submission, job: Job) -> dict[str, Any]:
@@ -65,6 +67,8 @@ class Saving:
         name = f"{self._daemon}-{file_name(job.id)}-{int(job.spec.wall_submit or 0)}"
         place = f'saved="{_STATE}/"{shlex.quote(name)}'
         run = shlex.join([sys.executable, "-I", "-m", "makeway_checkpointable", "--criu", self._criu])
+        if self.cuda.path:
+            run += f" --cuda-checkpoint {shlex.quote(self.cuda.path)}"
         run += ' --dir "$saved"'
         options = " --here" if every is None else f" --here --every {every:g}"
         if self._settings.user_images:
