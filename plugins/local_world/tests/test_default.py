@@ -39,7 +39,7 @@ def _victims(machine: default.Machine, jobs: list[JobSpec]) -> list[tuple[str, s
 
 def test_it_reads_back_as_it_was_written() -> None:
     for machine in (PLAIN, GPUS):
-        for config in (default.configuration(machine), default.lab(machine)):
+        for config in (default.configuration(machine), *(made(machine) for made in default.PRESETS.values())):
             assert parse_toml(dump_toml(config), "default") == config
 
 
@@ -50,6 +50,24 @@ def test_urgent_jobs_suspend_normal_ones() -> None:
         JobSpec(id="u", tasks=4, partitions=("urgent",), submit_at=10.0, run_time=20.0),
     ]
     assert _victims(PLAIN, jobs) == [("u", "n", "suspend")]
+
+
+def test_in_the_preset_checkpoint_jobs_leave_with_all_that_they_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory and GPUs, too; where there is no criu, it is said at the start."""
+    gpu = {"gpu": 2}
+    jobs = [
+        JobSpec(id="n", tasks=4, gres=gpu, run_time=100.0),
+        JobSpec(id="u", tasks=4, gres=gpu, partitions=("urgent",), submit_at=10.0, run_time=20.0),
+    ]
+    config = default.checkpoint(GPUS, world="world/simulated")
+    (found,) = replay(config, jobs, (), Options()).recorder.preemptions
+    assert (str(found.preemptor), found.victim, found.mode.value) == ("u", "n", "checkpoint")
+    monkeypatch.setenv("MAKEWAY_CRIU", str(tmp_path / "none"))
+    (told,) = default.check(default.checkpoint(PLAIN), "it")
+    assert told.startswith("no job is saved with its memory, so those that make way begin anew: criu: ")
+    assert default.check(default.configuration(PLAIN), "it") == []
 
 
 def test_urgent_jobs_do_not_displace_each_other() -> None:
@@ -271,6 +289,25 @@ def test_a_job_that_is_requeued_keeps_its_place_here() -> None:
     """As a key of the configuration that is made, so that whoever wants Slurm's way takes it out."""
     made = default.configuration(default.Machine(name="x", cpus=2, memory_mb=8000, gpus=0))
     assert made.scheduler.rules == {"requeue_keeps_priority": True}
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (
+            {"partition": {"long": {"checkpointable": True}}},
+            "partition.long: there is none; allowed: normal, urgent",
+        ),
+        ({"qos": {"low": {"checkpoint_every": "30m"}}}, "qos.low: there is none; allowed: none"),
+        ({"partition": 5}, "partition: got 5"),
+        ({"partition": {"normal": 5}}, "partition.normal: got 5"),
+    ],
+)
+def test_settings_of_what_there_is_not_are_refused(settings: dict[str, Any], why: str) -> None:
+    made = default.configuration(PLAIN)
+    with pytest.raises(ConfigError) as error:
+        default.check(attrs.evolve(made, world=attrs.evolve(made.world, settings=settings)), "it")
+    assert f"world.settings.{why}" in str(error.value)
 
 
 def test_parts_of_gpus_are_refused_and_gpus_are_counted() -> None:

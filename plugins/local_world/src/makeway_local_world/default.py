@@ -3,7 +3,8 @@
 Two partitions share them. Jobs of ``urgent`` suspend those of ``normal``; jobs that hold GPUs are requeued instead,
 since a suspended process keeps its GPU's memory (local-world 2.3). A job that is requeued keeps its place in the queue.
 
-The preset ``lab`` is the same for several people: fair share among them, and limits.
+The preset ``lab`` is the same for several people: fair share among them, and limits. With ``checkpoint``, jobs that
+make way are saved with their memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -28,6 +30,9 @@ from makeway.config import (
 )
 from makeway.devices import PARTS
 from makeway.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from makeway_local_world.processes.settings import Settings
 
 KEPT_MB = 512
 """Least memory that is kept for the system."""
@@ -93,7 +98,7 @@ def check(config: Config, source: str, found: int | None = None) -> list[str]:
     """Check a configuration against this machine; return what of it will not be had.
 
     :param found: GPUs of this machine; None: look, if any are configured.
-    :raises ConfigError: it has parts of GPUs, which jobs cannot be given here.
+    :raises ConfigError: it has parts of GPUs, which jobs cannot be given here, or names what there is not.
     """
     problems = [
         Problem(
@@ -105,9 +110,10 @@ def check(config: Config, source: str, found: int | None = None) -> list[str]:
         for name, count in node.gres.items()
         if name.partition(":")[0] in PARTS
     ]
+    problems += _unknown(config)
     if problems:
         raise ConfigError(source, problems)
-    return [*_unseen(config), *_gpus_lacking(config, found)]
+    return [*_unseen(config), *_unsaved(config), *_gpus_lacking(config, found)]
 
 
 def _unseen(config: Config) -> list[str]:
@@ -122,6 +128,43 @@ def _unseen(config: Config) -> list[str]:
         + (f"; {why.help}" if why.help else "")
         for name, why in absent(wanted).items()
     ]
+
+
+def _settings(config: Config) -> Settings:
+    from makeway.registry import world_settings
+    from makeway_local_world.processes.settings import Settings
+
+    found = world_settings(config)
+    return found if isinstance(found, Settings) else Settings()
+
+
+def _unknown(config: Config) -> list[Problem]:
+    """Name settings of partitions and QOS that there are not."""
+    settings = _settings(config)
+    there = {
+        "partition": (settings.partition, [each.name for each in config.partition]),
+        "qos": (settings.qos, [each.name for each in config.qos]),
+    }
+    return [
+        Problem(f"world.settings.{kind}.{name}", f"there is none; allowed: {', '.join(names) or 'none'}")
+        for kind, (given, names) in there.items()
+        for name in given
+        if name not in names
+    ]
+
+
+def _unsaved(config: Config) -> list[str]:
+    """Say why jobs that are to be saved with their memory will not be."""
+    from makeway_checkpointable import criu
+
+    settings = _settings(config)
+    if not any(each.saves for each in (*settings.partition.values(), *settings.qos.values())):
+        return []
+    try:
+        criu.ready()
+    except criu.CriuError as error:
+        return [f"no job is saved with its memory, so those that make way begin anew: {error}"]
+    return []
 
 
 def _gpus_lacking(config: Config, found: int | None) -> list[str]:
@@ -215,7 +258,23 @@ def lab(machine: Machine, world: str = "world/local") -> Config:
     return config
 
 
-PRESETS = {"lab": lab}
+def checkpoint(machine: Machine, world: str = "world/local") -> Config:
+    """Return the configuration of a machine whose jobs leave with their memory when they make way, and go on later.
+
+    So nothing of it is kept free for those that take their place.
+    """
+    plain = configuration(machine, world)
+    config = attrs.evolve(
+        plain,
+        cluster=attrs.evolve(plain.cluster, def_mem_per_cpu=2 * (plain.cluster.def_mem_per_cpu or 1)),
+        policy=attrs.evolve(plain.policy, preempt_mode=("checkpoint",), plugins=()),
+        world=attrs.evolve(plain.world, settings={"partition": {"normal": {"checkpointable": True}}}),
+    )
+    validate(config, "checkpoint")
+    return config
+
+
+PRESETS = {"checkpoint": checkpoint, "lab": lab}
 """Configurations by name, for this machine."""
 
 
@@ -234,6 +293,7 @@ __all__ = [
     "PRESETS",
     "Machine",
     "check",
+    "checkpoint",
     "configuration",
     "count_gpus",
     "is_preset",

@@ -87,7 +87,8 @@ def up(
 ) -> None:
     """Start the daemon, under CONFIG or one for this machine.
 
-    CONFIG is a file, or `lab`: fair share and limits for people who share this machine.
+    CONFIG is a file, or `lab`: fair share and limits for people who share this machine. Or it is `checkpoint`: jobs of
+    `normal` leave with their memory, and go on where they were.
 
     Without CONFIG, the partitions `normal` and `urgent` share the CPUs, the memory and the GPUs of this machine; jobs
     of `urgent` suspend those of `normal`, and those that hold GPUs are requeued.
@@ -131,7 +132,9 @@ def configuration(path: Path | None) -> tuple[Config, str]:
     if path is None:
         return default.configuration(default.this_machine()), THIS_MACHINE
     if default.is_preset(path):
-        return default.PRESETS[str(path)](default.this_machine()), f"{path}, for {THIS_MACHINE}"
+        made = default.PRESETS[str(path)](default.this_machine())
+        note("warning", default.check(made, str(path)))
+        return made, f"{path}, for {THIS_MACHINE}"
     loaded = load_config(path)
     note("warning", [*loaded.warnings, *loaded.matters])
     config = loaded.config
