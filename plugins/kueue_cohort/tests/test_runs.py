@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from makeway_kueue_cohort import Quotas
+from makeway_kueue_cohort.yard import Yard
 
 Make = Callable[..., Any]
 
@@ -44,7 +45,7 @@ def test_what_jobs_hold_is_handed_over(play: Make, site: Make, queue: Make, quot
         site(queue("a", quota(4))),
         until=10.0,
     )
-    assert Quotas(run.engine.ledger).save(run.engine.ledger) == {
+    assert Quotas().save(run.engine.ledger) == {
         "held": {"a1": [["default", "cpu", 4000]]},
         "kept": {},
     }
@@ -220,3 +221,23 @@ def test_one_head_a_pass(play: Make, site: Make, queue: Make, quota: Make, wide:
     assert starts == {"wide": (500.0,), "a3": (100.0,), "b1": (150.0,)}  # its start at 100 came to nothing
     assert reasons(run) == [("b1", "a3", "InCohortReclamation")]
     assert [each.at for each in run.run.recorder.preemptions] == [100.0]
+
+
+def test_ended_jobs_are_forgotten(
+    play: Make, site: Make, queue: Make, quota: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a job asked for is kept no longer than the job: a year of jobs needs the memory of those that are there."""
+    yards = []
+    begin = Yard.__init__
+
+    def noted(self: Yard, view: Any) -> None:
+        begin(self, view)
+        yards.append(self)
+
+    monkeypatch.setattr(Yard, "__init__", noted)
+    play(
+        "job partition submit cpus run_time\nj1 a 0 1 10\nj2 a 0 1 10\nj3 a 5 1 10\nj4 a 30 1 9",
+        site(queue("a", quota(2))),
+    )
+    (yard,) = yards
+    assert set(yard._asking) <= {"j4"}  # the run ends with it

@@ -11,15 +11,12 @@ settings   the same as people write it
 tree       a queue or cohort: what is available, who borrows (1.7 to 1.12), shares (6.2); books: all trees
 order      who may be a candidate, who is lost first (2.5, 3, 4)
 classic    victims, greedy with give-back (section 5); fair: by shares (section 6); decide: one of them all
-flat       shares in a cohort without cohorts and with one pair
 reasons    the reasons for which victims leave (8.1)
 flavors    which flavor a job gets (7.3); taints: which it may not use
-lacks      who cannot be admitted, told at a glance
 passes     one pass over the heads of all queues (section 7)
 requests   a job's queue, request and priority
 yard       what jobs hold in one run; waiting: who waits in a queue, and who was tried there in vain
-rounds     the heads of all queues, pass after pass; seats: tournaments (7.2);
-           turns: who is tried next, victims of one job
+rounds     the heads of all queues, pass after pass; turns: who is tried next, victims of one job
 places     the selector ``kueue/quota``: quota alone decides
 reader     Kueue's own manifests, and jobs in CSV
 check      what ``makeway check`` finds; explain: what ``makeway explain`` goes through
@@ -115,10 +112,6 @@ def makeway_queue() -> QueueOrder:
 class Quotas(Limits):
     """Keeps jobs out whose quota is not there."""
 
-    def __init__(self, view: ClusterView) -> None:
-        """Know the cluster."""
-        self._view = view
-
     def validate(self, job: Job, view: ClusterView) -> str:
         """Refuse jobs that name no queue of the site."""
         return "" if yard_of(view).asking(job) is not None else self._no_queue(job, view)
@@ -135,10 +128,6 @@ class Quotas(Limits):
         if asking is None:
             return Blocked(reason="NoSuchQueue", detail=self._no_queue(job, view), never=True)
         return turns.limit(asking, view.made_way)
-
-    def inadmissible(self, job: Job) -> str | None:
-        """Say why a job would wait if it were tried."""
-        return turns_of(self._view).in_vain(job)
 
     def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
         """Close nodes of other flavors than those chosen."""
@@ -177,7 +166,7 @@ def _listed(uses: Mapping[tuple[str, str], int]) -> list[list[Any]]:
 @hookimpl
 def makeway_limits(view: ClusterView) -> Limits:
     """Keep to quotas."""
-    return Quotas(view)
+    return Quotas()
 
 
 @hookimpl

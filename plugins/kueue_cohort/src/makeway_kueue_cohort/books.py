@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from makeway_kueue_cohort.flat import Flat
 from makeway_kueue_cohort.site import Amounts, Cohort, Site
 from makeway_kueue_cohort.tree import NO_SHARE, Node, Share, common_ancestor, fits, root_of
 
@@ -29,13 +28,9 @@ class Books:
             if queue.cohort is not None:
                 _hang(node, cohorts[queue.cohort])
         self.cohorts = cohorts
-        self.flats: dict[str, Flat] = {}
-        """Root -> what is known of its tree, where that is simple enough."""
         for node in [*cohorts.values(), *self.queues.values()]:
             if node.parent is None:
                 node.settle()
-                if (flat := Flat.of(node)) is not None:
-                    self.flats[node.name] = flat
 
     def add(self, queue: Node, uses: Amounts) -> None:
         """Count what a workload uses."""

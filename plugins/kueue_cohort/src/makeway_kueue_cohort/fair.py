@@ -20,21 +20,18 @@ class Ordering:
         queue: Node,
         candidates: Mapping[str, Sequence[Workload]],
         rank: Callable[[Workload], Any],
-        *,
-        sort: bool = False,
     ) -> None:
         """Begin.
 
         :param queue: the preemptor's.
-        :param candidates: queue -> its candidates.
-        :param rank: the key by which they are in order.
-        :param sort: they are not in order yet; those of a queue are sorted when the first of them is wanted.
+        :param candidates: queue -> its candidates; they are sorted when the first of them is wanted.
+        :param rank: the key by which to sort them.
         """
         self.queue = queue
         self.left = {name: list(each) for name, each in candidates.items() if each}
         self._at = dict.fromkeys(self.left, 0)
         self._rank = rank
-        self._unsorted = set(self.left) if sort else set[str]()
+        self._unsorted = set(self.left)
         self._out: set[int] = set()
         self._path = {id(queue), *map(id, queue.above())}
 
@@ -139,10 +136,12 @@ class _Search:
 
     def victims(self, admitted: ByQueue) -> tuple[Victim, ...]:
         """Search with the request counted as used (6.4); the books end as they were."""
-        candidates = self._candidates(admitted)
-        if not candidates:
-            return ()
+        mine = own(self.preemptor, admitted.get(self.queue.name, ()), self.short)
         self.books.add(self.queue, self.preemptor.uses)
+        candidates = self._candidates(mine, admitted)
+        if not candidates:
+            self.books.take(self.queue, self.preemptor.uses)
+            return ()
         rules = self.books.site.rules
         fit = self._first(candidates, rules[0])
         if not fit and len(rules) > 1:
@@ -158,23 +157,39 @@ class _Search:
     def _given_back(self, workloads: Sequence[Workload]) -> list[Workload]:
         return give_back(workloads, self.queue, self.preemptor.uses, self.books, borrowing=True)
 
-    def _candidates(self, admitted: ByQueue) -> dict[str, list[Workload]]:
+    def _candidates(self, mine: list[Workload], admitted: ByQueue) -> dict[str, list[Workload]]:
         queue = self.queue.queue
         assert queue is not None
-        found = {self.queue.name: own(self.preemptor, admitted.get(self.queue.name, ()), self.short)}
+        others = []
         if self.queue.parent is not None and queue.preemption.reclaim is not Within.NEVER:
-            for other in _queues_of(root_of(self.queue)):
-                if other is not self.queue and not other.within_nominal(self.short):
-                    found[other.name] = foreign(self.preemptor, admitted.get(other.name, ()), self.short)
+            others = [
+                each
+                for each in _queues_of(root_of(self.queue))
+                if each is not self.queue and not each.within_nominal(self.short)
+            ]
+        if not mine and not self._entitled() and not any(map(self._may_lose, others)):
+            return {}  # the first would have to be taken by its share, and none can be
+        found = {self.queue.name: mine}
+        for other in others:
+            found[other.name] = foreign(self.preemptor, admitted.get(other.name, ()), self.short)
         return {name: each for name, each in found.items() if each}
+
+    def _entitled(self) -> bool:
+        """Whether candidates of other queues are taken whatever the shares (6.6)."""
+        return self.books.site.entitlement and self.queue.within_nominal(self.short)
+
+    def _may_lose(self, other: Node) -> bool:
+        """Whether the share of another queue is high enough for some rule."""
+        mine, theirs = almost_ancestors(self.queue, other)
+        return mine.share() <= theirs.share()
 
     # ----------------------------------------------------------------------------- strategies
     def _first(self, candidates: Mapping[str, Sequence[Workload]], rule: Rule) -> bool:
-        order = Ordering(self.queue, candidates, self.rank, sort=True)
+        order = Ordering(self.queue, candidates, self.rank)
         for queue in order:
             if queue is self.queue:
                 fit = self._take(order.pop(queue), Reason.IN_QUEUE)
-            elif self.books.site.entitlement and self.queue.within_nominal(self.short):
+            elif self._entitled():
                 fit = self._take(order.pop(queue), Reason.RECLAMATION)
             else:
                 fit = self._by_share(order, queue, rule)

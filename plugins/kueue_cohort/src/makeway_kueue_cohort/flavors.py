@@ -123,34 +123,19 @@ def assign(
     return _Assigner(head, admitted, books, keep).over(pod_sets)
 
 
-def assign_single(
-    asking: Workload, pod_set: PodSet, pair: Pair, admitted: ByQueue, books: Books
-) -> Assignment:
-    """Do what `assign` does for one pod set that has but one pair to choose (`lacks.single`).
-
-    :param asking: the workload, with what it asks for.
-    """
-    amount = asking.uses[pair]
-    grade, victims = _graded(asking, pair, amount, admitted, books)
-    if grade.mode is Mode.NO_FIT:
-        return Assignment({}, grade, missing=too_much(asking.queue, pair, amount))
-    short = () if grade.mode is Mode.FIT else (pair,)
-    return Assignment(asking.uses, grade, short, {(pod_set.name, pair[1]): pair[0]}, "", victims)
-
-
 def _graded(
     asking: Workload, pair: Pair, amount: int, admitted: ByQueue, books: Books
 ) -> tuple[Grade, tuple[Victim, ...] | None]:
     """Say how a single pair does, and who has to leave; None: nobody has to.
 
-    :param asking: the workload; `Workload.uses` is `amount` of the pair, if others may have to leave.
+    :param asking: the workload; what it uses is not looked at.
     """
     height = height_that_fits(asking.queue, pair, amount)
     if amount <= max(0, asking.queue.available(pair)):
         return Grade(Mode.FIT, height), None
     if not may_preempt(asking.queue, pair, amount, fair=books.site.sharing is Sharing.FAIR):
         return Grade(Mode.NO_FIT, height), ()
-    victims = decide.victims(asking, (pair,), admitted, books)
+    victims = decide.victims(attrs.evolve(asking, uses={pair: amount}), (pair,), admitted, books)
     if not victims:
         return Grade(Mode.NO_CANDIDATES, height), ()
     for each in victims:
@@ -209,7 +194,8 @@ class _Assigner:
         self, pod_set: str, group: Group, wanted: Mapping[str, int], closed: Mapping[str, str]
     ) -> Grade:
         """Take the best flavor for the resources of one group."""
-        best, which, short = Grade(Mode.NO_FIT), "", list[Pair]()
+        best = grade = Grade(Mode.NO_FIT)
+        which, short = "", list[Pair]()
         for flavor in self._flavors(pod_set, group, wanted, closed):
             grades = {
                 (flavor, resource): self._grade((flavor, resource), amount)
@@ -227,7 +213,7 @@ class _Assigner:
                 pair = (which, resource)
                 self.uses[pair] = self.uses.get(pair, 0) + amount
                 self.chosen[pod_set, resource] = which
-        return best
+        return best if which else grade
 
     def _flavors(
         self, pod_set: str, group: Group, wanted: Mapping[str, int], closed: Mapping[str, str]
@@ -248,8 +234,7 @@ class _Assigner:
         amount += self.uses.get(pair, 0)
         if amount > self.queue.potential(pair):
             return Grade(Mode.NO_FIT)
-        asking = attrs.evolve(self.head, uses={pair: amount})
-        grade, victims = _graded(asking, pair, amount, self.admitted, self.books)
+        grade, victims = _graded(self.head, pair, amount, self.admitted, self.books)
         if grade.mode is Mode.NO_FIT:
             self._too_much = self._too_much or too_much(self.queue, pair, amount)
         elif victims is not None:

@@ -63,8 +63,7 @@ def allows(policy: Within, preemptor: Workload, candidate: Workload) -> bool:
 
 def uses_any(workload: Workload, pairs: Iterable[Pair]) -> bool:
     """Whether a workload uses some of what is short (3.1)."""
-    uses = workload.uses
-    return any(uses.get(pair, 0) > 0 for pair in pairs)
+    return any(workload.uses.get(pair, 0) > 0 for pair in pairs)
 
 
 def ordering(queue: Node, *, by_local_queue: bool = False) -> Callable[[Workload], Any]:
@@ -106,16 +105,6 @@ def foreign(preemptor: Workload, workloads: Iterable[Workload], short: Sequence[
 
 
 def _chosen(
-    policy: Within, preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair]
-) -> list[Workload]:
-    """Return what `chosen_one_by_one` does; most often one pair is short, and everybody may be taken."""
-    if policy is Within.ANY and len(short) == 1:
-        pair = short[0]
-        return [each for each in workloads if each.uses.get(pair, 0) > 0]
-    return chosen_one_by_one(policy, preemptor, workloads, short)
-
-
-def chosen_one_by_one(
     policy: Within, preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair]
 ) -> list[Workload]:
     """Return whom a policy allows to be taken, and who uses some of what is short (2.5, 3.1)."""

@@ -9,7 +9,6 @@ import attrs
 from makeway_kueue_cohort import decide
 from makeway_kueue_cohort.books import Books, Node, Share, fits, root_of
 from makeway_kueue_cohort.classic import ByQueue
-from makeway_kueue_cohort.flat import Flat
 from makeway_kueue_cohort.flavors import Assignment, Mode, PodSet, assign
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
@@ -200,7 +199,7 @@ def held(queue: Node, assignment: Assignment) -> dict[Pair, int]:
 def in_order(entries: Sequence[Entry], books: Books) -> Iterator[Entry]:
     """Yield the entries in the order in which they are tried (7.2); books may change in between."""
     if books.site.sharing is Sharing.FAIR:
-        yield from _tournaments(list(entries), books)
+        yield from _tournaments(list(entries))
         return
     by_priority = books.site.priority_within_cohort
     yield from sorted(entries, key=lambda e: (e.assignment.grade.height, *_urgency(e, by_priority)))
@@ -211,38 +210,14 @@ def _urgency(entry: Entry, by_priority: bool = True) -> tuple[float, float, str]
     return (-workload.priority if by_priority else 0, workload.created, workload.uid)
 
 
-def _tournaments(left: list[Entry], books: Books) -> Iterator[Entry]:
+def _tournaments(left: list[Entry]) -> Iterator[Entry]:
     """Hold a tournament for every place: the first of each tree in turn, with shares as they are then."""
     while left:
         root = root_of(left[0].queue)
         rivals = [entry for entry in left if root_of(entry.queue) is root]
-        flat = books.flats.get(root.name) if root.queue is None else None
-        won = winner_of(root, flat, rivals)
+        won = _winner(root, rivals)
         left.remove(won)
         yield won
-
-
-def winner_of(root: Node, flat: Flat | None, rivals: Sequence[Entry]) -> Entry:
-    """Return who comes out on top.
-
-    :param flat: the tree, where it is simple enough.
-    """
-    if len(rivals) == 1:
-        return rivals[0]
-    if flat is None:
-        return _winner(root, rivals)
-    return min(rivals, key=lambda entry: rank_in_flat(flat, entry.head.workload, entry.assignment.uses))
-
-
-def rank_in_flat(flat: Flat, workload: Workload, uses: Amounts) -> tuple[bool, int, tuple[float, float, str]]:
-    """Return the place of a head among those of a cohort without cohorts, whose queues have quota of one pair.
-
-    :param uses: what it asks for, in the flavors chosen for it.
-    """
-    pair, node = flat.pair, workload.queue
-    member, used = flat.members[node.name], node.usage.get(pair, 0) + uses.get(pair, 0)
-    urgency = (-workload.priority, workload.created, workload.uid)
-    return pair in uses and used > member.quota, flat.share(member, used), urgency
 
 
 def _winner(root: Node, rivals: Sequence[Entry]) -> Entry:
@@ -273,10 +248,7 @@ def _rank(entry: Entry, standing: Standing) -> tuple[bool, Share, tuple[float, f
 
 def _standing(entry: Entry) -> dict[int, Standing]:
     """Return node -> its standing with the request, from the queue up to the root."""
-    top, uses = entry.queue.parent, entry.assignment.uses
-    if len(uses) == 1 and top is not None and top.parent is None:
-        pair, amount = next(iter(uses.items()))
-        return {id(entry.queue): (entry.queue.borrows(pair, amount), entry.queue.share_with(pair, amount))}
+    uses = entry.assignment.uses
     for pair, amount in uses.items():
         entry.queue.change(pair, amount)
     found = {

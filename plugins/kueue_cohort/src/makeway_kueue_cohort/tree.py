@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 from makeway_kueue_cohort.site import Amounts, Cohort, Pair, Queue, Quota
 
@@ -26,7 +25,6 @@ class Node:
         "_potential",
         "_share",
         "_shares_of",
-        "_shares_with",
         "cohorts",
         "height",
         "limits",
@@ -58,7 +56,6 @@ class Node:
         self._potential: dict[Pair, int] = {}
         self._share: Share | None = None
         self._shares_of: dict[tuple[str, int], Share] = {}
-        self._shares_with: dict[Any, Share] = {}
 
     # ------------------------------------------------------------------------------ the tree
     def children(self) -> Iterator[Node]:
@@ -155,22 +152,6 @@ class Node:
         if self._share is None:
             self._share = self._compared()
         return self._share
-
-    def share_with(self, pair: Pair, amount: int) -> Share:
-        """Return the share that it would have with `amount` besides; the books are not changed.
-
-        It depends on nothing but what is used here, so that each answer is kept.
-        """
-        key = (pair, amount, *self.usage.items())
-        found = self._shares_with.get(key)
-        if found is None:
-            if len(self._shares_with) >= _MOST_SHARES:
-                self._shares_with.clear()
-            before, share = self.usage.get(pair, 0), self._share
-            self.usage[pair] = before + amount
-            found = self._shares_with[key] = self._compared()
-            self.usage[pair], self._share = before, share
-        return found
 
     def _compared(self) -> Share:
         borrowed = self._borrowed() if self.parent is not None else {}

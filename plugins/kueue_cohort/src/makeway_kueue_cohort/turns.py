@@ -17,16 +17,11 @@ from makeway_kueue_cohort.flavors import (
     Grade,
     Mode,
     assign,
-    assign_single,
-    height_that_fits,
-    may_preempt,
-    too_much,
 )
 from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.rounds import Rounds
-from makeway_kueue_cohort.seats import Seat, Seats
-from makeway_kueue_cohort.site import Amounts, Sharing, Within
+from makeway_kueue_cohort.site import Amounts, Within
 from makeway_kueue_cohort.waiting import Asking
 from makeway_kueue_cohort.yard import REASON, Yard, yard_of
 
@@ -58,27 +53,18 @@ class Turns:
         self._again: set[str] = set()
         """Heads of strict queues that were tried in vain before, and are nominated anew."""
         self._held: list[tuple[Node, Amounts]] = []
-        self._vain: dict[str, Entry] = {}
-        """What nominating those came to who lacked quota at a glance."""
-        self._limit: tuple[Assignment, int, Blocked | None] | None = None
-        """The last answer about a limit: for which plan, and at which state of the books."""
-        self._sought: tuple[Assignment, int, tuple[Victim, ...]] | None = None
-        """The last victims that were sought for a job when its turn had come, likewise."""
 
     # ------------------------------------------------------------------------------ the roll
     def started(self, job: Job, view: ClusterView) -> None:
         """Keep nothing for a job any more: it has what it asked for."""
         del view
-        self._vain.pop(job.id, None)
         self._drop(job.id)
         asking = self.yard.asking(job)
-        if asking is not None and self._rounds.first.get(asking.workload.queue.name) is asking:
-            del self._rounds.first[asking.workload.queue.name]
+        if asking is not None:
+            self._rounds.had_turn(asking)
 
     def gone(self, job: Job, view: ClusterView) -> None:
-        """Forget a job."""
-        del view
-        self._vain.pop(job.id, None)
+        """Do nothing: a job that waits has nothing here, and one that is active has left before."""
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Do nothing: claims are looked at when a pass begins."""
@@ -90,13 +76,11 @@ class Turns:
             node = asking.workload.queue
             self.claims[job.id] = Claim(job, node, Assignment(uses, Grade(Mode.RECLAIM)), victims)
             self.yard.books.add(node, uses)
-            self.yard.changed()
 
     def _drop(self, job_id: str) -> None:
         claim = self.claims.pop(job_id, None)
         if claim is not None:
             self.yard.books.take(claim.node, claim.plan.uses)
-            self.yard.changed()
 
     # ------------------------------------------------------------------------------ whose turn
     def next(self, tried: Sequence[Job]) -> tuple[Job, ...]:
@@ -106,16 +90,15 @@ class Turns:
         else:
             self._begin()
             self.yard.sort_in()
-            if not (self._rounds.all_steady or self.claims) and self.yard.nothing_to_do():
-                return ()
         while True:
             for entry in self._left:
-                asking, _, _ = self._cycle[entry.head.workload.name]
+                asking, _, version = self._cycle[entry.head.workload.name]
                 if asking.job.id in self._again and not entry.helps:
                     self._waits_on(asking, entry, roomless=False)
                     continue
                 self._rounds.tried.add(asking.job.id)
-                if asking.job.reason == REASON and self.yard.lacks(asking):
+                if self._lacks_as_before(asking, entry, version):
+                    self._rounds.had_turn(asking)
                     self._waits_on(asking, entry, roomless=False)
                     continue
                 self._current = asking
@@ -124,6 +107,14 @@ class Turns:
             if not self._nominate():
                 self._cycle = {}
                 return ()
+
+    def _lacks_as_before(self, asking: Asking, entry: Entry, version: int) -> bool:
+        """Whether a job was told before that it lacks quota, and nominating it has just said so again."""
+        known = version == self.yard.version and not self.claims
+        strict = self.yard.waiting[
+            asking.workload.queue.name
+        ].strict  # each pass of Kueue tries its head again
+        return known and not strict and not entry.helps and asking.job.reason == REASON
 
     def _begin(self) -> None:
         self._release()
@@ -139,9 +130,6 @@ class Turns:
 
     def _release(self) -> None:
         """Give back what was kept during a pass of Kueue."""
-        if not self._held:
-            return
-        self.yard.changed()
         for node, amounts in self._held:
             self.yard.books.take(node, amounts)
         self._held = []
@@ -155,14 +143,12 @@ class Turns:
         if job.state is not JobState.PENDING:
             return
         entry = self._cycle[job.id][1]
-        name = asking.workload.queue.name
-        if self._rounds.first.get(name) is asking:
-            del self._rounds.first[name]
+        self._rounds.had_turn(asking)
         victims = self._asked.pop(job.id, ())
         if victims:
             self.keep(job, entry.assignment.uses, victims)
             return
-        self._waits_on(asking, entry, roomless=not self.lacks_quota(asking))
+        self._waits_on(asking, entry, roomless=self.limit(asking, ()) is None)
 
     def _waits_on(self, asking: Asking, entry: Entry, *, roomless: bool) -> None:
         """Put a job aside that was tried in vain, or would be; during this pass of Kueue quota is kept for it."""
@@ -173,7 +159,6 @@ class Turns:
         if waits_in_vain and entry.assignment.uses and node.queue.preemption.reclaim is not Within.ANY:
             kept = held(node, entry.assignment)
             self.yard.books.add(node, kept)
-            self.yard.changed()
             self._held.append((node, kept))
 
     def _nominate(self) -> bool:
@@ -182,19 +167,6 @@ class Turns:
         yard.sort_in()
         busy = {claim.node.name for claim in self.claims.values()}
         heads = self._rounds.heads(busy)
-        while heads and all(map(self._adds_nothing, heads)):  # such a pass of Kueue changes nothing
-            for asking in heads:
-                self._rounds.tried.add(asking.job.id)
-                yard.put_aside(asking)
-            heads = self._rounds.heads(busy)
-        if self._rounds.any_calm:
-            seats = [
-                Seat.of(asking, None if silent else self._entry(asking))
-                for asking, silent in self._rounds.in_place(heads)
-            ]
-            version = yard.version
-            self._left = iter(Seats(seats, yard, self._rounds, lambda asking: self._speaks(asking, version)))
-            return bool(heads)
         again = [self._entry(asking) for asking in self._rounds.strict(busy)]
         self._again = {entry.head.workload.name for entry in again}
         helped = [
@@ -203,49 +175,13 @@ class Turns:
         if not heads and not helped:
             return False
         found = [self._entry(asking) for asking in heads] + (again if heads else helped)
-        if len(found) > 1 or (found and found[0].victims):  # else nothing is given back in this pass
-            found += [self._entry(asking) for asking in self._rounds.silent()]
         self._left = in_order(found, yard.books)
         return bool(found)
 
     def _entry(self, asking: Asking) -> Entry:
-        entry = self._in_vain(asking) if self.yard.lacks(asking) else None
-        if entry is None:
-            entry = nominated(asking, self.yard)
+        entry = nominated(asking, self.yard)
         self._cycle[asking.job.id] = (asking, entry, self.yard.version)
         return entry
-
-    def _speaks(self, asking: Asking, version: int) -> Entry:
-        """Return what nominating a job came to that lacked quota when this pass of Kueue began."""
-        entry = self._in_vain(asking)
-        self._cycle[asking.job.id] = (asking, entry, version)
-        return entry
-
-    def _adds_nothing(self, asking: Asking) -> bool:
-        """Whether a job was told before that it lacks quota, lacks it still, and has none kept for it meanwhile."""
-        queue = asking.workload.queue.queue
-        assert queue is not None
-        keeps = queue.preemption.reclaim is not Within.ANY
-        return not keeps and asking.job.reason == REASON and self.yard.lacks(asking)
-
-    def _in_vain(self, asking: Asking) -> Entry:
-        """Return what nominating a job comes to of which a glance tells that it lacks quota."""
-        assert asking.single is not None
-        node, (pair, amount) = asking.workload.queue, asking.single
-        fair = self.yard.books.site.sharing is Sharing.FAIR
-        seeks = may_preempt(node, pair, amount, fair=fair)
-        grade = Grade(Mode.NO_CANDIDATES if seeks else Mode.NO_FIT, height_that_fits(node, pair, amount))
-        before = self._vain.get(asking.job.id)
-        if before is not None and before.assignment.grade == grade:
-            return before
-        if not seeks:
-            none = Assignment({}, grade, missing=too_much(node, pair, amount), victims=())
-            found = self._vain[asking.job.id] = Entry(Head(asking.workload, asking.pod_sets), none, ())
-            return found
-        chosen = {(asking.pod_sets[0].name, pair[1]): pair[0]}
-        plan = Assignment({pair: amount}, grade, (pair,), chosen, victims=())
-        found = self._vain[asking.job.id] = Entry(Head(asking.workload, asking.pod_sets), plan, ())
-        return found
 
     # ------------------------------------------------------------------------------ one job
     def plan(self, asking: Asking) -> Assignment:
@@ -259,18 +195,10 @@ class Turns:
 
     def limit(self, asking: Asking, gone: Sequence[Job]) -> Blocked | None:
         """Return what keeps a job out once `gone` have left; None: its quota is there."""
-        plan, last = self.plan(asking), self._limit
-        if last is not None and not gone and last[0] is plan and last[1] == self.yard.stamp:
-            return last[2]
-        if plan.grade.mode is not Mode.NO_FIT:
-            self.yard.plans[asking.job.id] = plan
-        found = self._limited(asking, plan, gone)
-        self._limit = None if gone else (plan, self.yard.stamp, found)
-        return found
-
-    def _limited(self, asking: Asking, plan: Assignment, gone: Sequence[Job]) -> Blocked | None:
+        plan = self.plan(asking)
         if plan.grade.mode is Mode.NO_FIT:
             return Blocked(reason=REASON, resource="quota", detail=plan.missing)
+        self.yard.plans[asking.job.id] = plan
         given = self._given(asking, gone)
         books, node = self.yard.books, asking.workload.queue
         for queue, uses in given:
@@ -290,41 +218,16 @@ class Turns:
         given = [(each.queue, each.uses) for each in dict.fromkeys(without)]
         return given + ([(claim.node, claim.plan.uses)] if claim is not None else [])
 
-    def lacks_quota(self, asking: Asking) -> bool:
-        """Whether a job lacks quota, for a `limit` that nobody reads."""
-        plan, last = self.plan(asking), self._limit
-        known = last is not None and last[0] is plan and last[1] == self.yard.stamp
-        if known or self.claims or plan.grade.mode is Mode.NO_FIT:
-            return self.limit(asking, ()) is not None
-        self.yard.plans[asking.job.id] = plan
-        return not fits(asking.workload.queue, plan.uses)
-
-    def in_vain(self, job: Job) -> str | None:
-        """Return why a job whose turn it is would wait if it were tried; None: others may make way, or it starts."""
-        asking = self._current
-        if asking is None or asking.job is not job:
-            return None
-        entry = self._cycle[job.id][1]
-        if entry.assignment.grade.mode is Mode.NO_FIT or not self.lacks_quota(asking):
-            return None
-        return None if any(not each.workload.evicted for each in self.victims(asking)) else REASON
-
     def victims(self, asking: Asking) -> tuple[Victim, ...]:
         """Return who has to leave for a job; empty: nobody can make room, or nobody has to."""
         yard = self.yard
         known = self._cycle.get(asking.job.id)
         if known is not None and known[2] == yard.version:
             return known[1].victims
-        keep, stamp, last = self.plan(asking), yard.stamp, self._sought
-        if last is not None and last[0] is keep and last[1] == stamp:
-            return last[2]
-        found = nominated(asking, yard, keep).victims
-        self._sought = (keep, stamp, found)
-        return found
+        return nominated(asking, yard, self.plan(asking)).victims
 
     def told(self, preemptor: Job, victims: Sequence[Job]) -> None:
         """Take note of whom a job has had told."""
-        self._sought = None  # some of them may be leaving now
         names = tuple(job.id for job in victims)
         self._asked[preemptor.id] = (*self._asked.get(preemptor.id, ()), *names)
         if self.yard.settings.grace_time:
@@ -338,10 +241,6 @@ def turns_of(view: ClusterView) -> Turns:
 
 def nominated(asking: Asking, yard: Yard, keep: Assignment | None = None) -> Entry:
     """Choose flavors for a job, and whom it would preempt."""
-    if asking.single is not None:
-        pod_set = asking.pod_sets[0]
-        found = assign_single(asking.workload, pod_set, asking.single[0], yard.admitted, yard.books)
-        return Entry(Head(asking.workload, asking.pod_sets), found, found.victims or ())
     return nominate(Head(asking.workload, asking.pod_sets), yard.admitted, yard.books, keep)
 
 

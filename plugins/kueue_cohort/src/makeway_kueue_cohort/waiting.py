@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Mapping
-from typing import NamedTuple
 
 import attrs
 
 from makeway.model import Job, JobState, Seconds
-from makeway_kueue_cohort.flat import Flat
 from makeway_kueue_cohort.flavors import PodSet
-from makeway_kueue_cohort.lacks import Single
 from makeway_kueue_cohort.order import Workload
-from makeway_kueue_cohort.site import Pair, Strategy
+from makeway_kueue_cohort.site import Strategy
 from makeway_kueue_cohort.tree import Node
 
 _PENDING = JobState.PENDING
@@ -25,22 +21,6 @@ Rank = tuple[int, Seconds, int]
 """Place in a queue: priority, queue time, number (7.1)."""
 Kind = tuple[tuple[tuple[str, int], ...], int, tuple[str, ...]]
 """What is asked for, the number of pods, and the flavors that taints close to them."""
-
-
-@attrs.define(eq=False)
-class Lane:
-    """The most that one of a priority may ask for of a pair in a queue without lacking quota at a glance."""
-
-    node: Node
-    pair: Pair
-    priority: int
-    admitted: Mapping[int, int]
-    """Priority -> how many hold quota in the queue."""
-    flat: Flat | None = None
-    """Its cohort, where that is simple enough."""
-    reach: int = 0
-    stamp: int = -1
-    """State of the books at which `reach` was worked out."""
 
 
 @attrs.frozen(eq=False)
@@ -52,17 +32,6 @@ class Asking:
     pod_sets: tuple[PodSet, ...]
     kind: Kind
     rank: Rank
-    single: Single | None = None
-    """The one pair that it can use, and how much of it; None: there is more to choose."""
-    lane: Lane | None = None
-    """How far quota reaches for the like of it; None: it has no such pair."""
-
-
-class Least(NamedTuple):
-    """Of all kinds of a queue that want the same pair: the least that any asks for."""
-
-    lane: Lane
-    amount: int
 
 
 class Waiting:
@@ -88,13 +57,6 @@ class Waiting:
         """How many of these wait in vain, as far as is known."""
         self.seen = 0
         """How much had been given back in the tree when somebody last looked."""
-        self.level = 0
-        """The same, save what helps nobody here."""
-        self.least: tuple[Least, ...] | None = None
-        """Of all kinds, which have all been tried in vain; None: some have not been."""
-
-        self.exact = False
-        """Whether those were put aside last who are the first of their kinds now; where `least` is known."""
 
     def push(self, asking: Asking) -> None:
         """Add a job."""
@@ -107,18 +69,17 @@ class Waiting:
         if asking.kind in self.roomless:
             return True
         before = self.aside.get(asking.kind)
-        return before is not None and before[0] == self.level and asking.rank >= before[1]
+        return before is not None and before[0] == self.seen and asking.rank >= before[1]
 
     def look(self, freed: int) -> None:
         """Let all kinds be tried again if anything was given back."""
         if freed != self.seen:
-            self.seen = self.level = freed
-            self.least = None
+            self.seen = freed
             self.passed = 0
 
     def sort_anew(self) -> None:
         """Take note that somebody came, started or went."""
-        self.order = self.least = None
+        self.order = None
 
     def begin(self) -> None:
         """Let those who lacked room on nodes be tried again, as a pass begins."""
@@ -128,7 +89,7 @@ class Waiting:
 
     def put_aside(self, asking: Asking) -> None:
         """Try nobody of this kind until something is given back in the tree."""
-        self.aside[asking.kind] = (self.level, asking.rank)
+        self.aside[asking.kind] = (self.seen, asking.rank)
 
     def sorted(self, back: list[Job]) -> list[Asking]:
         """Sort the first of each kind; who waits no longer is left out.

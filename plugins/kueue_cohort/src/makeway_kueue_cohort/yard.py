@@ -6,7 +6,6 @@ anew.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -15,15 +14,15 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hostlist import expand_hostlist
 from makeway.model import ClusterView, Job, JobState
-from makeway_kueue_cohort import lacks, requests
-from makeway_kueue_cohort.books import Books, Node, root_of
+from makeway_kueue_cohort import requests
+from makeway_kueue_cohort.books import Books, root_of
 from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, PodSet
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.settings import Settings, compiled
-from makeway_kueue_cohort.site import Pair, Sharing, Within
+from makeway_kueue_cohort.site import Pair
 from makeway_kueue_cohort.taints import closed
-from makeway_kueue_cohort.waiting import Asking, Lane, Least, Waiting, waits
+from makeway_kueue_cohort.waiting import Asking, Waiting, waits
 
 REASON = "InsufficientQuota"
 _PENDING = JobState.PENDING
@@ -49,15 +48,7 @@ class Yard:
         """Root -> how often something was given back below it."""
         self.roots = {name: root_of(node).name for name, node in self.books.queues.items()}
         self.waiting = {name: Waiting(node, self.roots[name]) for name, node in self.books.queues.items()}
-        self.priorities: dict[str, Counter[int]] = {name: Counter() for name in self.books.queues}
-        """Queue -> how many hold quota there, by priority."""
         self.version = 0
-        self.stamp = 0
-        """State of the books: another one when something else is used than before."""
-        self._fair = self.books.site.sharing is Sharing.FAIR
-        self._lanes: dict[tuple[str, Pair, int], Lane] = {}
-        self._lacking: dict[tuple[str, Pair, int, int], bool] = {}
-        """What glances have told since books last changed, where shares are fair."""
         self._asking: dict[str, Asking | None] = {}
         self.back: list[Job] = []
         """Who has come, or may come back to wait."""
@@ -104,11 +95,9 @@ class Yard:
         )
         self.books.add(workload.queue, plan.uses)
         self.held[workload.queue.name][job.id] = workload
-        self.priorities[workload.queue.name][workload.priority] += 1
         self.waiting[workload.queue.name].sort_anew()
         self.jobs[job.id] = job
         self.version += 1
-        self.changed()
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Give its quota back; whoever was requeued waits again."""
@@ -119,23 +108,12 @@ class Yard:
         workload = self.held[node.name].pop(job.id, None)
         if workload is not None:
             self.books.take(node, workload.uses)
-            counts = self.priorities[node.name]
-            counts[workload.priority] -= 1
-            if not counts[workload.priority]:
-                del counts[workload.priority]
         self.jobs.pop(job.id, None)
         self.plans.pop(job.id, None)
         root = self.roots[node.name]
         self.freed[root] = self.freed.get(root, 0) + 1
         self.version += 1
-        self.changed()
         self.back.append(job)
-
-    def changed(self) -> None:
-        """Take note that something else is used than before."""
-        self.stamp += 1
-        if self._lacking:
-            self._lacking.clear()
 
     # ------------------------------------------------------------------------------ jobs
     def asking(self, job: Job) -> Asking | None:
@@ -160,20 +138,16 @@ class Yard:
         shut = closed(taints, job.spec.attributes.get("tolerations", ())) if taints else {}
         each = {**amounts, "pods": 1000 * pods} if "pods" in self.counted else amounts
         pod_sets = [PodSet("job", 1, each, closed=shut)]
-        single = lacks.single(node, pod_sets[0])
         workload = Workload(
             name=job.id,
             queue=node,
-            uses=dict([single]) if single is not None else {},
+            uses={},
             priority=requests.priority_of(job),
             created=job.spec.submit_at,
             uid=f"{job.index:012d}",
         )
         rank = (-workload.priority, workload.created, job.index)
-        lane = self._lane(node, single[0], workload.priority) if single is not None else None
-        return Asking(
-            job, workload, tuple(pod_sets), (tuple(amounts.items()), pods, tuple(shut)), rank, single, lane
-        )
+        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods, tuple(shut)), rank)
 
     def _guessed(self, asking: Asking, nodes: NodeBits) -> Assignment:
         """Return the flavors of a job that nobody planned: those of its nodes, first written first."""
@@ -197,7 +171,6 @@ class Yard:
             assert before is not None
             self.books.take(node, before.uses)
             self.books.add(node, uses)
-            self.changed()
             self.held[node.name][job.id] = attrs.evolve(before, uses=dict(uses))
             self.plans[job.id] = Assignment(dict(uses), Grade(Mode.FIT))
 
@@ -267,87 +240,6 @@ class Yard:
             return
         queue.look(self.freed_for(queue))
         queue.put_aside(asking)
-
-    # ------------------------------------------------------------------------------ in vain
-    def lacks(self, asking: Asking) -> bool:
-        """Whether a glance tells that neither quota is left for a job, nor anybody who could give some back."""
-        lane = asking.lane
-        if lane is None:
-            return False
-        assert asking.single is not None
-        return self._hopeless(lane, asking.single[1])
-
-    def nothing_to_do(self) -> bool:
-        """Whether all who wait would be tried in vain, as they were before; then what was given back helps nobody."""
-        for queue in self.waiting.values():
-            if queue.kinds and (queue.least is None or not self.all_lack(queue)):
-                return False
-        for queue in self.waiting.values():
-            if queue.kinds:
-                queue.seen = self.freed_for(queue)
-        return True
-
-    def all_lack(self, queue: Waiting) -> bool:
-        """Whether all of a queue, who have been tried in vain, would be so again."""
-        if queue.seen == self.freed_for(queue):
-            return True
-        assert queue.least is not None
-        return all(self._hopeless(lane, amount) for lane, amount in queue.least)
-
-    def _hopeless(self, lane: Lane, amount: int) -> bool:
-        if lane.stamp == self.stamp:
-            return amount > lane.reach
-        if not self._fair:
-            lane.stamp = self.stamp
-            lane.reach = lacks.reach(lane.node, lane.pair, lane.priority, lane.admitted)
-            return amount > lane.reach
-        if lane.flat is not None:
-            lane.stamp = self.stamp
-            lane.reach = lacks.fair_reach(
-                lane.node,
-                lane.flat,
-                lane.priority,
-                lane.admitted,
-                entitlement=self.books.site.entitlement,
-                stamp=self.stamp,
-            )
-            return amount > lane.reach
-        key = (lane.node.name, lane.pair, amount, lane.priority)
-        found = self._lacking.get(key)
-        if found is None:
-            found = lacks.hopeless(lane.node, lane.pair, amount, lane.priority, lane.admitted, self.books)
-            self._lacking[key] = found
-        return found
-
-    def _lane(self, node: Node, pair: Pair, priority: int) -> Lane:
-        key = (node.name, pair, priority)
-        found = self._lanes.get(key)
-        if found is None:
-            flat = self.books.flats.get(node.parent.name) if node.parent is not None else None
-            found = self._lanes[key] = Lane(node, pair, priority, self.priorities[node.name], flat)
-        return found
-
-    def sum_up(self, queue: Waiting) -> None:
-        """Take note of the least that the kinds of a queue ask for, all of which have been tried in vain."""
-        state = queue.node.queue
-        assert state is not None
-        if queue.roomless or queue.strict or state.preemption.reclaim is not Within.ANY:
-            return
-        least: dict[Pair, int] = {}
-        urgent: int | None = None
-        queue.exact = True
-        for kind, heap in queue.kinds.items():
-            rank, asking = heap[0]
-            if queue.aside[kind][1] != rank:
-                queue.exact = False
-            if asking.single is None or asking.job.reason != REASON:
-                return
-            pair, amount = asking.single
-            least[pair] = min(amount, least.get(pair, amount))
-            urgent = asking.workload.priority if urgent is None else max(urgent, asking.workload.priority)
-        queue.least = tuple(
-            Least(self._lane(queue.node, pair, urgent or 0), amount) for pair, amount in least.items()
-        )
 
 
 def yard_of(view: ClusterView) -> Yard:
