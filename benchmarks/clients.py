@@ -3,9 +3,9 @@
 ``python benchmarks/clients.py [--rounds 40] [--jobs 200] [--directory DIR]``
 
 A daemon of its own is asked, by `makeway` and by a client of ten lines that imports nothing but `json` and `socket`.
-`tsp` and `sbatch` are measured beside them where they are installed; `sbatch` needs a Slurm that runs. The first line
-is what a job prints of the time at which it begins. Jobs a second are those of `true` on two slots, all handed in at
-once, but by `tsp` one after another.
+`tsp`, `nq` and `sbatch` are measured beside them where they are installed; `sbatch` needs a Slurm that runs. The first
+line is what a job prints of the time at which it begins. Jobs a second are those of `true` on two slots, all handed in
+at once, but by `tsp` one after another.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def commands() -> dict[str, list[str]]:
     }
     if shutil.which("tsp"):
         found["tsp"] = ["tsp", "true"]
+    if shutil.which("nq"):
+        found["nq"] = ["nq", "true"]
     if shutil.which("sbatch") and not subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
         found["sbatch"] = ["sbatch", "-o", "/dev/null", "--wrap", "true"]
     return found
@@ -57,6 +59,8 @@ def first_lines_of() -> dict[str, list[str]]:
     found = {"makeway submit: first line": [makeway, "submit", "-o", "/dev/null", "--"]}
     if shutil.which("tsp"):
         found["tsp: first line"] = ["tsp", "-n"]
+    if shutil.which("nq"):
+        found["nq: first line"] = ["nq"]
     return found
 
 
@@ -105,7 +109,7 @@ def main() -> None:
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     directory = Path(tempfile.mkdtemp(prefix="mw-", dir=given.directory or "/tmp"))
     bench = Bench(directory, 2)
-    environ = {**os.environ, "MAKEWAY_STATE": str(directory / "s")}
+    environ = {**os.environ, "MAKEWAY_STATE": str(directory / "s"), "NQDIR": str(directory)}
     try:
         bench.submit("true")
         took: dict[str, list[float]] = {}

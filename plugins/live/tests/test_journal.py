@@ -29,7 +29,16 @@ from makeway.readers.api import ReadOptions
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.worlds.api import Step
-from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
+from makeway.worlds.events import (
+    Command,
+    Event,
+    Finished,
+    Kill,
+    NodesDown,
+    Performed,
+    Started,
+    Submitted,
+)
 from makeway_app.replay import Options, replay
 from makeway_app.worlds.simulated import SimulatedWorld
 from makeway_engine.engine import Engine
@@ -345,6 +354,22 @@ def written(path: Path) -> Daemon:
     with pytest.raises(Crash):
         daemon.run(8, "after")
     return daemon
+
+
+def test_steps_go_to_the_disk_at_once_unless_the_world_can_tell_them_again(tmp_path: Path) -> None:
+    """Starts that were intended and have come about may wait for the next step; nothing else may."""
+    daemon = written(tmp_path / "journal.db")
+    job, level = next(iter(daemon.engine.ledger.jobs.values())), 2  # FULL
+    for events, actions, expected in (
+        ([Started("1")], (), level - 1),
+        ([Performed(1)], (), level - 1),
+        ([Started("1"), Finished("2", JobState.COMPLETED)], (), level),
+        ([Command("hold", "3")], (), level),
+        ([Submitted(JobSpec(id="new"))], (), level),
+        ([Started("1")], (Kill(job, "test", serial=10_000),), level),
+    ):
+        daemon.journal.write(Step(now=daemon.now, wall=0.0, events=events, actions=actions, lines=()))
+        assert daemon.journal._database.execute("PRAGMA synchronous").fetchone() == (expected,), events
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:

@@ -143,6 +143,15 @@ def test_the_calendar_outlives_the_daemon_and_says_what_is_wrong(up: Site) -> No
     assert len(up.ok("reserve").splitlines()) == 1
 
 
+def test_the_last_job_is_known_after_a_booking(up: Site) -> None:
+    """The engine that heeds it counts jobs anew, and `why` means the one that was submitted last all the same."""
+    for _ in range(3):
+        up.ok("submit", "--wait", "-o", "/dev/null", "--", "true")
+    up.ok("reserve", "--cpus", "1", "--from", "now+1hour", "--to", "now+2hours")
+    job = up.submit("--", "true")
+    assert up.ok("why").startswith(f"job {job} ")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
 def test_users_have_limits_and_jobs_make_way(system: Site) -> None:
     """A user has three bookings, and cancels no other's; a job without a limit makes way once the time has come."""

@@ -249,7 +249,7 @@ def test_jobs_go_on_after_a_reboot(counting: Site) -> None:
     kill_keeper(site, urgent)
     (path,) = (site.state / "run").glob(f"{urgent}.*/started")
     site.until(lambda: not site.left(), "the end of all that ran")
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}))
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}) + "\n")
     site.up()
     site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
     assert "it went back to the queue: the machine went down" in site.ok("why", urgent)

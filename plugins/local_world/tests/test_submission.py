@@ -20,6 +20,7 @@ from makeway_local_world.submission import (
     forget,
     load,
     paths,
+    rewrite,
     store,
     where,
 )
@@ -55,7 +56,7 @@ def test_all_of_a_submission_survives_a_crash(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "fsync", lambda handle: done.append(os.readlink(f"/proc/self/fd/{handle}")))
     store(tmp_path, PLAIN)
     place = directory_of(tmp_path, PLAIN.job_id)
-    assert done == [f"{place / FILE}.tmp", str(place), str(place.parent), str(tmp_path)]
+    assert done == [str(place / FILE), str(place), str(place.parent), str(tmp_path)]
     done.clear()
     store(tmp_path, attrs.evolve(PLAIN, job_id="8"))
     assert done[1:] == [str(place.parent / "8"), str(place.parent)]
@@ -121,15 +122,20 @@ def test_ids_lead_nowhere_else(tmp_path: Path, job_id: str) -> None:
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Nobody makes the daemon write elsewhere by a link under the temporary name."""
+    """Nobody makes the daemon write elsewhere by a link under the name, or under the temporary one."""
     store(tmp_path, PLAIN)
     other = tmp_path / "other"
     other.write_text("mine")
-    (directory_of(tmp_path, "7") / f"{FILE}.tmp").symlink_to(other)
+    place = directory_of(tmp_path, "7")
+    (place / f"{FILE}.tmp").symlink_to(other)
     with pytest.raises(OSError, match="symbolic"):
-        store(tmp_path, attrs.evolve(PLAIN, nice=3))
-    assert other.read_text() == "mine"
+        rewrite(tmp_path, "7", ("true",))
     assert load(tmp_path, "7") == PLAIN
+    (place / FILE).unlink()
+    (place / FILE).symlink_to(other)
+    with pytest.raises(OSError, match="symbolic"):
+        store(tmp_path, PLAIN)
+    assert other.read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 One transaction per step: its events, the lines of the record, the state of each job that it touched, the actions
 that are intended. The outcome of an action is an event of a later step. After `Journal.write` has returned, the step
 survives a crash of the machine (SQLite with a write-ahead log and ``synchronous=FULL``); if it raises, nothing of the
-step is in the file. docs/adoption.md says what is kept for how long.
+step is in the file. A step in which nothing but intended actions have come about survives a crash of this process, and
+goes to the disk with the next one: after a crash of the machine the world tells what became of them.
+docs/adoption.md says what is kept for how long.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from makeway.model import Seconds
 from makeway.state import State, job_from_json, nodes_to_text
 from makeway.worlds.api import Step
 from makeway.worlds.encoding import action_to_plain, event_to_plain
-from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Submitted
+from makeway.worlds.events import (
+    Adopted,
+    Command,
+    Event,
+    NodesDown,
+    NodesDrained,
+    NodesUp,
+    Performed,
+    Started,
+    Submitted,
+)
 from makeway_engine.engine import Engine
 from makeway_engine.snapshot import engine_memory, fingerprint, plugins_memory
 from makeway_live.compaction import drop
@@ -188,7 +200,7 @@ class Journal:
         self._rows.begin()
         before = self._open, dict(self._texts)
         try:
-            with self._transaction() as database:
+            with self._transaction(at_once=not _world_can_tell(step)) as database:
                 self._write_step(database, engine, step, number)
         except BaseException:
             self._open, self._texts = before
@@ -269,9 +281,14 @@ class Journal:
 
     # ------------------------------------------------------------------------- transactions
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, at_once: bool = True) -> Iterator[sqlite3.Connection]:
+        """Write all of it or nothing.
+
+        :param at_once: whether it has to survive a crash of the machine, too.
+        """
         database = self._database
         with telling(self.path):
+            database.execute(f"PRAGMA synchronous = {'FULL' if at_once else 'NORMAL'}")
             database.execute("BEGIN IMMEDIATE")
             try:
                 yield database
@@ -320,6 +337,11 @@ class Journal:
                     self._remember("whole", whole, self.step)
         finally:
             self._database.close()
+
+
+def _world_can_tell(step: Step) -> bool:
+    """Whether a step only says that intended actions have come about."""
+    return not step.actions and all(isinstance(event, Started | Performed) for event in step.events)
 
 
 def _event(event: Event, cluster: Any) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Past:
         """Return the job that a user submitted last, or its array; None: there is none."""
         rows = self.rows(
             "SELECT id, json_extract(spec, '$.array_id') FROM jobs WHERE json_extract(spec, '$.user') = ?"
-            f" AND state <> '{REFUSED}' ORDER BY place DESC LIMIT 1",
+            f" AND state <> '{REFUSED}' ORDER BY submitted_at DESC, place DESC LIMIT 1",
             user,
         )
         return None if not rows else str(rows[0][1] or rows[0][0])

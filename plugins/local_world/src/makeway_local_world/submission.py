@@ -27,7 +27,7 @@ import attrs
 from makeway.errors import ConfigError, MakewayError, reason_of
 from makeway.settings import structure, unstructure
 from makeway.state import Held
-from makeway_local_world.keeping.files import open_directory, write_durably
+from makeway_local_world.keeping.files import create_durably, open_directory, write_durably
 
 T = TypeVar("T")
 VERSION = 2
@@ -234,14 +234,14 @@ def encoded(submission: Submission) -> bytes:
 def store(state: Path, submission: Submission) -> None:
     """Store a submission in the state directory, readable by nobody else; when this returns, it survives a crash.
 
-    :raises OSError: it could not be stored; one that was there before is as it was.
+    :raises OSError: it could not be stored.
     """
     place = directory_of(state, submission.job_id)
     above = [place.parent] if place.parent.is_dir() else [place.parent, state]
     place.parent.mkdir(mode=0o700, exist_ok=True)
     place.mkdir(mode=0o700, exist_ok=True)
     with _opened(place) as folder:
-        write_durably(folder, FILE, encoded(submission))
+        create_durably(folder, FILE, encoded(submission))
     for each in above:  # last, for by then the disk has done most of it
         with _opened(each) as folder:
             os.fsync(folder)
@@ -287,7 +287,9 @@ def rewrite(state: Path, job_id: str, command: tuple[str, ...]) -> None:
     """
     before, place = load(state, job_id), where(state, job_id)
     spec = {**place.spec, "command": list(command)}
-    store(state, attrs.evolve(before, command=command, script=None, spec=spec, array=place.array))
+    after = attrs.evolve(before, command=command, script=None, spec=spec, array=place.array)
+    with _opened(directory_of(state, job_id)) as folder:
+        write_durably(folder, FILE, encoded(after))
 
 
 def where(state: Path, job_id: str) -> Where:

@@ -735,7 +735,7 @@ def test_suspend_frees_no_gpu(rig: Any) -> None:
 def change_started(rig: Any, job_id: str, **keys: Any) -> None:
     """Write other things into the file that a keeper left."""
     path = RunDirectory(rig.folder, (job_id, 1)).path / words.STARTED
-    path.write_text(json.dumps({**json.loads(path.read_text()), **keys}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **keys}) + "\n")
 
 
 @pytest.mark.parametrize(("rule", "state"), [("requeue", "PENDING"), ("fail", "FAILED")])

@@ -13,7 +13,7 @@ from makeway_local_world.keeping import proc, words
 from makeway_local_world.keeping.post import Post
 from makeway_local_world.processes.rundir import Fate, RunDirectory
 
-SPACE = f"{words.STARTED}.tmp"
+SPACE = words.EXIT
 """What is written before a start counts; a test that is in its way keeps the start from going on."""
 
 
@@ -74,6 +74,15 @@ def test_a_keeper_killed_before_its_start_is_written_down(house: Any, short: Pat
     finally:
         os.close(reader)
     assert not (short / "ran").exists()
+
+
+def test_a_start_that_is_written_down_in_part_is_none(house: Any) -> None:
+    """What is cut off is no damage: the machine went down before the job was there."""
+    place = _place(house, "1")
+    for told in (b"", b'{"v":1,"job":"1"', b"\0" * 50):
+        (place.path / words.STARTED).write_bytes(told)
+        assert place.look().fate is Fate.NEVER
+        assert place.started() is None
 
 
 def test_who_waits_answers_whoever_calls(house: Any) -> None:

@@ -138,6 +138,28 @@ def test_freezer(house: Any, cgroups: Cgroups, name: str) -> None:
     assert not Path(path).exists()
 
 
+def test_job_and_keeper_begin_in_their_cgroup(house: Any, cgroups: Cgroups) -> None:
+    """Each in its part from its first step on, and so are its children."""
+    path = str(cgroups.path_of("job", 1))
+    held = house.start("sh", "-c", "sleep 1000; true", cgroup=path).runs()
+    held.until(lambda: len(held.tree()) == 2)
+    for pid, part in ((held.keeper, "beside"), *((each.pid, "job") for each in held.tree())):
+        own = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        assert next(line for line in own if line.startswith("0::")).endswith(f"{path[-20:]}/{part}")
+    assert held.kill().fate is Fate.ENDED
+    held.until(Cgroup(path).empty)
+    assert Cgroup(path).remove()
+
+
+def test_a_cgroup_that_cannot_be_made_is_said(house: Any, cgroups: Cgroups) -> None:
+    """Nothing is started, and the nursery goes on."""
+    held = house.start("true", cgroup=f"{cgroups.base}/cgroup.procs/1.1")
+    failed = held.hear("failed")
+    assert (failed["step"], failed["number"]) == ("keeper", 20)
+    assert held.end().fate is Fate.NEVER
+    assert house.start("true", job="2").runs().end().exit["status"] == 0
+
+
 def freeze(held: Any, cgroup: Cgroup) -> None:
     """Stop a job as the daemon does: its keeper gives notice, and the kernel's freezer stops it."""
     held.ask("stop", limit=20.0)

@@ -258,7 +258,8 @@ def _rejection(desk: Desk, names: Sequence[str]) -> str:
     wanted = set(names)
     for line in desk.lines:
         if line.kind == "rejected" and line.job in wanted:
-            return str(line.data.get("reason", ""))
+            reason = str(line.data.get("reason", ""))
+            return reason if " " in reason else f"{reason}: by itself it asks for more than this limit allows"
     return ""
 
 

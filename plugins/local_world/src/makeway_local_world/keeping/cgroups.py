@@ -28,16 +28,24 @@ class Cgroup:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def make(self, limits: Mapping[str, str], keeper: int) -> list[str]:
-        """Make it, set limits (file -> value), and take the keeper in; return which limits could not be set.
+    @property
+    def job(self) -> str:
+        """Where the job lives."""
+        return os.path.join(self.path, _JOB)
+
+    @property
+    def beside(self) -> str:
+        """Where its keeper lives."""
+        return os.path.join(self.path, _BESIDE)
+
+    def make(self, limits: Mapping[str, str]) -> list[str]:
+        """Make it, and set limits (file -> value); return which of them could not be set.
 
         :raises OSError: it cannot be made.
         """
-        for part in (_JOB, _BESIDE):
-            os.makedirs(os.path.join(self.path, part), mode=0o755, exist_ok=True)
-        refused = self.limit(limits)
-        self._write(f"{_BESIDE}/cgroup.procs", str(keeper))
-        return refused
+        for part in (self.job, self.beside):
+            os.makedirs(part, mode=0o755, exist_ok=True)
+        return self.limit(limits)
 
     def limit(self, limits: Mapping[str, str]) -> list[str]:
         """Set limits (file -> value); return which of them could not be set."""
@@ -66,10 +74,6 @@ class Cgroup:
             if key == name:
                 return int(value)
         return 0
-
-    def enter(self) -> None:
-        """Let the calling process live in it, as the job."""
-        self._write(f"{_JOB}/cgroup.procs", "0")
 
     def freeze(self) -> bool:
         """Have the job stopped; return whether that was taken."""

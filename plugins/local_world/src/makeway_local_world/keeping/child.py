@@ -11,7 +11,6 @@ import resource
 import stat
 
 from makeway_local_world.keeping import linux, rights
-from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.files import read_open, write_all
 from makeway_local_world.keeping.lean import read_json, signal
 
@@ -50,8 +49,6 @@ def job(
     """
     try:
         os.setsid()
-        if mandate.get("cgroup"):
-            _step("cgroup", mandate["cgroup"], Cgroup(mandate["cgroup"]).enter)
         if mandate.get("oom_score_adj") is not None:
             rights.set_oom_score(int(mandate["oom_score_adj"]))
         _step("rights", str(mandate["uid"]), rights.take_on, mandate)

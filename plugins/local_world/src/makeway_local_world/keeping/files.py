@@ -1,4 +1,4 @@
-"""Write files that survive a crash: whole or not at all."""
+"""Write files that survive a crash."""
 
 from __future__ import annotations
 
@@ -8,22 +8,38 @@ _PART = 8192
 """Bytes that are read at once: more would take more memory than most files have."""
 
 
-def write_durably(directory: int, name: str, data: bytes, mode: int = 0o600) -> None:
-    """Write `name` in the open directory `directory`; when this returns, a power cut no longer loses it.
+def create_durably(directory: int, name: str, data: bytes) -> None:
+    """Write the new file `name` in the open directory `directory`; when this returns, a power cut no longer loses it.
+
+    It is for files that are not looked at before, or whose readers see whether all is there: it takes the disk half
+    the time of `write_durably`.
+
+    :raises OSError: it could not be written; part of it may be there.
+    """
+    _write(directory, name, data)
+    os.fsync(directory)
+
+
+def write_durably(directory: int, name: str, data: bytes) -> None:
+    """Write or replace `name` in the open directory `directory`; when this returns, a power cut no longer loses it.
 
     :raises OSError: it could not be written; what was there before is as it was.
     """
     temporary = f"{name}.tmp"
+    _write(directory, temporary, data)
+    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    os.fsync(directory)
+
+
+def _write(directory: int, name: str, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    handle = os.open(temporary, flags, mode, dir_fd=directory)
+    handle = os.open(name, flags, 0o600, dir_fd=directory)
     try:
-        os.fchmod(handle, mode)
+        os.fchmod(handle, 0o600)
         write_all(handle, data)
         os.fsync(handle)
     finally:
         os.close(handle)
-    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    os.fsync(directory)
 
 
 def store(path: os.PathLike[str], text: str) -> None:
@@ -86,4 +102,13 @@ def open_directory(path: str | os.PathLike[str]) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-__all__ = ["open_directory", "read_all", "read_file", "read_open", "store", "write_all", "write_durably"]
+__all__ = [
+    "create_durably",
+    "open_directory",
+    "read_all",
+    "read_file",
+    "read_open",
+    "store",
+    "write_all",
+    "write_durably",
+]

@@ -99,7 +99,8 @@ class Keeper:
         dues += [due for due in (self.ending.due, self._ahead.due) if due is not None]
         if not dues:
             return None
-        return max(0.0, min(dues) - time.monotonic()) * 1000 + 0.2
+        left = (min(dues) - time.monotonic()) * 1000
+        return left + 0.2 if left > 0.0 else 0.0
 
     def _do_what_is_due(self) -> None:
         now = time.monotonic()

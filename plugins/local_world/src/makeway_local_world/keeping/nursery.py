@@ -12,9 +12,14 @@ import os
 import sys
 
 from makeway_local_world.keeping import linux, rights, words
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.keeper import Keeper
 from makeway_local_world.keeping.lean import receive_descriptors, signal, socket
 from makeway_local_world.keeping.post import Post, StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DESCRIPTORS = 4
 _SPARED = -500
@@ -56,33 +61,57 @@ def _serve(door: socket.socket) -> bool:
     if not data:
         return False
     if len(handles) == DESCRIPTORS:
-        lock, request, directory, line = handles
-        if os.fork() == 0:
-            door.close()
-            del lock  # open for as long as the keeper lives
-            _keep(data, request, directory, socket.socket(fileno=line))
+        _, request, directory, handle = handles  # the lock stays open for as long as the keeper lives
+        line = socket.socket(fileno=handle)
+        try:
+            mandate = words.unpack(data)
+            if linux.fork(_cgroup(mandate, line)) == 0:
+                door.close()
+                _keep(mandate, request, directory, line)
+        except Exception as error:
+            _say_failed(line, error)
+        line.detach()
     for handle in handles:
         os.close(handle)
     return True
 
 
-def _keep(mandate: bytes, request_file: int, directory: int, line: socket.socket) -> None:
-    """Be a keeper; never returns. The lock is an open descriptor that nobody touches."""
+def _cgroup(mandate: dict[str, Any], line: socket.socket) -> str | None:
+    """Make the cgroup of an incarnation; return the part in which its keeper lives. None: it gets none.
+
+    :raises OSError: it cannot be made.
+    """
+    path = mandate.get("cgroup")
+    if not path:
+        return None
+    cgroup = Cgroup(path)
+    refused = cgroup.make(mandate.get("cgroup_limits", {}))
+    if refused:
+        words.send(line, words.pack(say="unlimited", what=refused))
+    return cgroup.beside
+
+
+def _say_failed(line: socket.socket, error: BaseException) -> None:
+    """Say why there is no keeper."""
+    known = isinstance(error, (OSError, StartError))
+    what = str(error) if known else f"{type(error).__name__}: {error}"
+    number, step = getattr(error, "errno", None) or 0, getattr(error, "step", "keeper")
+    words.send(line, words.pack(say="failed", step=step, number=number, what=what[:500]))
+
+
+def _keep(mandate: dict[str, Any], request_file: int, directory: int, line: socket.socket) -> None:
+    """Be a keeper; never returns."""
     try:
         os.setsid()
         linux.adopt_orphans()
         linux.call_me("makeway-keeper")
         rights.set_oom_score(0)  # what the owner runs beside the job starts from here
-        post = Post(words.unpack(mandate), request_file, directory, line)
+        post = Post(mandate, request_file, directory, line)
         if post.start():
             post.wait()
         Keeper(post).live()
     except BaseException as error:
-        known = isinstance(error, (OSError, StartError))
-        what = str(error) if known else f"{type(error).__name__}: {error}"
-        number, step = getattr(error, "errno", None) or 0, getattr(error, "step", "keeper")
-        data = words.pack(say="failed", step=step, number=number, what=what[:500])
-        words.send(line, data)
+        _say_failed(line, error)
         os._exit(1)
     finally:
         os._exit(0)

@@ -15,7 +15,8 @@ import select
 import sys
 import time
 
-from makeway_local_world.keeping import preparing, rights, words
+from makeway_local_world.keeping import linux, preparing, rights, words
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.files import read_all, read_open
 from makeway_local_world.keeping.lean import read_json, signal, socket, suppress
 
@@ -81,7 +82,8 @@ class Post:
             self.report, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             report = its.detach()
         keeper = os.getpid()
-        self.leader = os.fork()
+        cgroup = self.mandate.get("cgroup")
+        self.leader = linux.fork(Cgroup(cgroup).job if cgroup else None)
         if self.leader == 0:
             line = next(iter(self.lines.values()))
             preparing.start(self.mandate, self._request, self._directory, line, failure, report, keeper)

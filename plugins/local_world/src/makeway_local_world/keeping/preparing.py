@@ -1,8 +1,8 @@
 """Prepare a start in the child that is to become the job, so that its keeper need not touch what this takes.
 
-Space for the end is taken, the cgroup is made, and the start is written down, in this order; with root's rights, by
-the mandate alone. The child holds the lock as well until it has the owner's rights and the signal that ends it with its
-keeper: where the lock is free, `started` is there, or nothing was started.
+Space for the end is taken, and the start is written down, in this order; with root's rights, by the mandate alone.
+The child holds the lock as well until it has the owner's rights and the signal that ends it with its keeper: where the
+lock is free, `started` is there, or nothing was started.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 
 from makeway_local_world.keeping import child, proc, rights, words
-from makeway_local_world.keeping.cgroups import Cgroup
-from makeway_local_world.keeping.files import write_all, write_durably
+from makeway_local_world.keeping.files import create_durably, write_all
 from makeway_local_world.keeping.lean import socket, suppress
 
 TYPE_CHECKING = False
@@ -43,15 +42,9 @@ def start(
     try:
         if os.getppid() != keeper:
             os._exit(1)  # it was killed: nothing has been started, and nothing will be
-        cgroup = Cgroup(mandate["cgroup"]) if mandate.get("cgroup") else None
-        try:
-            rights.check(mandate)
-            _write_down(mandate, directory, line, cgroup, keeper)
-            write_all(failure, WATCHED if mandate.get("watched") else PLAIN)
-        except BaseException:
-            if cgroup is not None:
-                cgroup.remove()
-            raise
+        rights.check(mandate)
+        _write_down(mandate, directory, line, keeper)
+        write_all(failure, WATCHED if mandate.get("watched") else PLAIN)
     except BaseException as error:
         number = getattr(error, "errno", None) or 0
         what = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
@@ -62,9 +55,7 @@ def start(
     child.job(mandate, request_file, failure, report, keeper)
 
 
-def _write_down(
-    mandate: Mapping[str, Any], directory: int, line: socket.socket, cgroup: Cgroup | None, keeper: int
-) -> None:
+def _write_down(mandate: Mapping[str, Any], directory: int, line: socket.socket, keeper: int) -> None:
     """Make sure that the end can be written, then say that the job is about to start."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     for name, size in ((words.EXIT, words.EXIT_SIZE), (words.SAVED, words.SAVED_SIZE)):
@@ -74,11 +65,7 @@ def _write_down(
                 os.posix_fallocate(handle, 0, size)
             finally:
                 os.close(handle)
-    if cgroup is not None:
-        refused = cgroup.make(mandate.get("cgroup_limits", {}), keeper)
-        if refused:
-            words.send(line, words.pack(say="unlimited", what=refused))
-    write_durably(directory, words.STARTED, words.pack(**_started(mandate, keeper)))
+    create_durably(directory, words.STARTED, words.pack(**_started(mandate, keeper)) + b"\n")
     words.send(line, words.pack(say="started"))
 
 

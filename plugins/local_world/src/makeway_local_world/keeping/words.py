@@ -72,7 +72,7 @@ def unpack(data: bytes) -> dict[str, Any]:
 
 
 def written(data: bytes) -> bytes | None:
-    """Return what a file `exit` or `saved` says, once all of it is written; None: it is not."""
+    """Return what a file `started`, `exit` or `saved` says, once all of it is written; None: it is not."""
     told = data.rstrip(b"\0")
     return told if told.endswith(b"\n") else None
 

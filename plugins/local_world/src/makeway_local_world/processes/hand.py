@@ -455,7 +455,7 @@ class Hand:
         for key in keys:
             place, told = RunDirectory(self.site.directory, key), None
             with contextlib.suppress(words.WordError, OSError):
-                told = place.look().exit
+                told = place.end()
             path = self.site.cgroups.path_of(*key)
             if path is not None:
                 Cgroup(path).remove()

@@ -12,6 +12,7 @@ from typing import Any
 from makeway.bitmap import CoreBits
 from makeway.model import Allocation, Cluster
 from makeway_local_world.keeping.cgroups import Cgroup
+from makeway_local_world.keeping.linux import can_fork_into_cgroups
 from makeway_local_world.submission import file_name
 
 
@@ -125,6 +126,8 @@ class Cgroups:
         mount = _mount_of_cgroup2()
         if mount is None:
             return cls(why_not="no cgroups of version 2 are mounted")
+        if not can_fork_into_cgroups():
+            return cls(why_not="nothing can be started in a cgroup (clone3, Linux 5.7)")
         with open("/proc/self/cgroup", encoding="utf-8") as file:
             own = next((line[3:].strip() for line in file if line.startswith("0::")), "/")
         place = os.path.join(mount, own.lstrip("/")).rstrip("/")

@@ -37,7 +37,7 @@ import attrs
 
 from makeway_local_world.keeping import words
 from makeway_local_world.keeping.cgroups import Cgroup
-from makeway_local_world.keeping.files import open_directory, read_all, write_durably
+from makeway_local_world.keeping.files import create_durably, open_directory, read_all
 from makeway_local_world.submission import beside, directory_of, file_name
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class RunDirectory:
             handle = self.take_lock(directory)
             if handle is not None:
                 os.close(handle)
-            started = self._read(directory, words.STARTED)
+            started = self._started(directory)
             exit_ = self._read_exit(directory, started)
         finally:
             os.close(directory)
@@ -134,9 +134,9 @@ class RunDirectory:
         return Found(self.key, fate, started, exit_)
 
     @staticmethod
-    def _read(directory: int, name: str) -> dict[str, Any] | None:
-        data = read_all(directory, name)
-        return None if data is None else words.unpack(data)
+    def _started(directory: int) -> dict[str, Any] | None:
+        told = words.written(read_all(directory, words.STARTED) or b"")
+        return None if told is None else words.unpack(told)
 
     def _read_exit(self, directory: int, started: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return what the keeper wrote; None: nothing, or nothing that an end is told by.
@@ -164,14 +164,14 @@ class RunDirectory:
 
         :raises WordError, OSError: it cannot be read.
         """
-        return self._opened(lambda directory: self._read(directory, words.STARTED))
+        return self._opened(self._started)
 
     def end(self) -> dict[str, Any] | None:
         """Return how it ended; None: it has not, or that is not known.
 
         :raises WordError, OSError: it cannot be read.
         """
-        return self._opened(lambda at: self._read_exit(at, self._read(at, words.STARTED)))
+        return self._opened(lambda at: self._read_exit(at, self._started(at)))
 
     def saved(self) -> Saved:
         """Return what is saved of it; the keeper has the owner's rights, and is believed of that job alone."""
@@ -224,7 +224,7 @@ class RunDirectory:
             handle = open_directory(job)
             try:
                 data = words.pack(**{key: value for key, value in told.items() if key != "v"})
-                write_durably(handle, beside(self.key[0], "exit", self.key[1]), data)
+                create_durably(handle, beside(self.key[0], "exit", self.key[1]), data)
             except OSError:
                 pass  # a full disk must not keep the directory
             finally:
