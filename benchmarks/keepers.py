@@ -23,7 +23,7 @@ import attrs
 
 from makeway.config import Config, parse_toml
 from makeway.model import JobSpec
-from makeway.worlds.events import Submitted
+from makeway.worlds.events import Action, Start, Submitted
 from makeway_live.drive import Live
 from makeway_live.recovery import live_of
 from makeway_local_world.keeping import words
@@ -134,9 +134,17 @@ def show(name: str, values: Sequence[float]) -> None:
     print(f"{name:<60} median {statistics.median(ordered) * MILLI:7.1f} ms   p95 {p95 * MILLI:7.1f} ms")
 
 
-def first_lines(here: Site, partition: str, rounds: int) -> list[float]:
-    """Return the times from handing a job in to its first line."""
-    found = []
+def first_lines(here: Site, partition: str, rounds: int) -> tuple[list[float], list[float]]:
+    """Return the times to the first line of a job: from handing it in, and from the decision to start it."""
+    found, decided = [], []
+    perform = here.world.perform
+
+    def note(actions: Sequence[Action], now: float) -> None:
+        started.extend([time.monotonic()] if any(isinstance(each, Start) for each in actions) else ())
+        perform(actions, now)
+
+    started: list[float] = []
+    here.world.perform = note  # type: ignore[method-assign]
     for _ in range(rounds):
         fifo = here.folder / f"fifo{here.made}"
         os.mkfifo(fifo)
@@ -159,20 +167,23 @@ def first_lines(here: Site, partition: str, rounds: int) -> list[float]:
         os.close(reader)
         os.close(keep)
         found.append(heard[0] - began)
+        decided.append(heard[0] - started[-1])
         here.turn_for(0.1)
-    return found
+    here.world.perform = perform  # type: ignore[method-assign]
+    return found, decided
 
 
 def starts(options: argparse.Namespace) -> None:
     """Measure starts in a free slot, and with one of many to be stopped."""
     with site(options.running + 1, options.cgroups) as here:
         first_lines(here, "normal", 3)
-        show("submit to first line, free slot", first_lines(here, "normal", options.rounds))
-        here.fill(options.running + 1)
-        show(
-            f"submit to first line, one of {options.running + 1} to be stopped",
-            first_lines(here, "urgent", options.rounds),
-        )
+        cases = {"free slot": "normal", f"one of {options.running + 1} to be stopped": "urgent"}
+        for name, partition in cases.items():
+            if partition == "urgent":
+                here.fill(options.running + 1)
+            submitted, decided = first_lines(here, partition, options.rounds)
+            show(f"submit to first line, {name}", submitted)
+            show(f"decision to first line, {name}", decided)
 
 
 def idle(options: argparse.Namespace) -> None:

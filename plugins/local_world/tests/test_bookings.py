@@ -128,7 +128,7 @@ def test_the_calendar_outlives_the_daemon_and_says_what_is_wrong(up: Site) -> No
     up.processes[-1].wait()
     up.up()
     for words, said in (
-        (("--gpus", "1", "--from", "now", "--to", "now+1hour"), "got 1 GPUs; this machine has 0"),
+        (("--gpus", "1", "--from", "now", "--to", "now+1hour"), "got 1 GPU; this machine has 0"),
         (("--cpus", "1", "--from", "now+2hours", "--to", "now+1hour"), "before it begins"),
         (("--cpus", "1", "--from", "2026-01-01T10:00", "--to", "now+1hour"), "which has passed"),
         (("--cpus", "2", "--from", "now+1hour", "--to", "now+2hours"), "1 can be booked then: booked by"),

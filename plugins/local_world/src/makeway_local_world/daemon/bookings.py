@@ -217,7 +217,7 @@ class Calendar:
             raise Refusal(f"it would end at {_minute(made.end)}, before it begins at {_minute(made.start)}")
         for name, want, have in _each(made.amount, machine):
             if want > have:
-                raise Refusal(f"got {want} {name}; this machine has {have}")
+                raise Refusal(f"got {_counted(want, name)}; this machine has {have}")
         if made.end > now + AHEAD:
             raise Refusal(f"it would end at {_minute(made.end)}; allowed: within {AHEAD / 86400:.0f} days")
         if not free:
@@ -226,7 +226,7 @@ class Calendar:
         for name, want, left in _each(made.amount, machine.minus(_peak(then, made))):
             if want > left:
                 others = ", ".join(f"{each.told} to {_minute(each.end)}" for each in then[:3])
-                raise Refusal(f"got {want} {name}; {left} can be booked then: {others}")
+                raise Refusal(f"got {_counted(want, name)}; {left} can be booked then: {others}")
 
     def _check_bounds(self, made: Booking, bounds: Bounds) -> None:
         """Refuse what is more than one user may book."""
@@ -242,7 +242,7 @@ class Calendar:
         for name, want, most in _each(then, Amount(bounds.cpus, bounds.gpus)):
             if most and want > most:
                 key = f"world.settings.booking_{name.lower()}"
-                raise Refusal(f"you would have {want} {name} booked at a time; {key} allows {most}")
+                raise Refusal(f"you would have {_counted(want, name)} booked at a time; {key} allows {most}")
 
     async def cancel(self, uid: int, booking_id: str) -> dict[str, Any]:
         """Give a booking back.
@@ -333,6 +333,10 @@ class Calendar:
 
 def _each(first: Amount, second: Amount) -> list[tuple[str, int, int]]:
     return [("GPUs", first.gpus, second.gpus), ("CPUs", first.cpus, second.cpus)]
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name if number != 1 else name[:-1]}"
 
 
 def _peak(bookings: list[Booking], made: Booking) -> Amount:
