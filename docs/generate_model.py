@@ -55,7 +55,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("Window", "NodeSets", "Overdue", "Grouping", "Finding", "Problem"),
     ),
     "What a plugin builds": (
-        *("Selector", "AdoptingSelector", "Forecast", "QueueOrder", "Limits", "Standing"),
+        *("Selector", "AdoptingSelector", "Forecast", "QueueOrder", "Limits"),
         *("Gang", "QueuedGang", "TellingGang", "AdoptingGang", "GangOrder", "Stay"),
     ),
     "What a policy of priorities builds": (

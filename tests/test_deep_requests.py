@@ -11,7 +11,7 @@ import pytest
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.errors import PolicyError
 from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, Candidates, Job, JobSpec, Limits, Standing
+from makeway.model import Blocked, Candidates, Job, JobSpec, Limits
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing import Outcome, Placer, Question
@@ -212,23 +212,13 @@ def test_a_wrong_promise(by_request: Any, message: str, monkeypatch: pytest.Monk
     [
         ({"inadmissible": lambda job: 5}, "its inadmissible said 5; allowed: a reason, or None"),
         ({"inadmissible": _fails}, "raised ZeroDivisionError"),
-        ({"turned": lambda: 5}, "its turned said 5; allowed: a list of Standing, or None"),
-        ({"turned": _fails}, "raised ZeroDivisionError"),
     ],
 )
 def test_a_wrong_reason(promises: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why a job would wait, and which reasons stand no more."""
-    options: dict[str, Any] = {}
-    if "turned" in promises:
-        promises = {"inadmissible": lambda job: Standing("Wait"), **promises}
-        options["started"] = _ask
+    """Why a job would wait."""
     policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
     config = attrs.evolve(_config(), policy=policy)
-    assert message in _blamed(config, WrongPolicy(**promises), monkeypatch, **options)
-
-
-def _ask(engine: Engine) -> None:
-    engine.policies.turned()()
+    assert message in _blamed(config, WrongPolicy(**promises), monkeypatch)
 
 
 class _Book:

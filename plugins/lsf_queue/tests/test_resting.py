@@ -1,6 +1,6 @@
 """Hold what is kept from one moment to the next to looking at everything anew, on sites drawn by chance.
 
-Requests that rest, hosts that suspended jobs keep, and hosts of those who wait: each is worked out in full after each
+Hosts that suspended jobs keep, and hosts of those who wait: each is worked out in full after each
 step. Then whole runs: where nobody rests and everybody is tried, each step leaves the same of every job.
 """
 
@@ -23,8 +23,9 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.schedulers import Schedulers
 from makeway_engine.schedulers.requests import Requests
-from makeway_lsf_queue import changes, gaps, judging, requested, vain
+from makeway_lsf_queue import changes, gaps, judging, requested
 from makeway_lsf_queue import survey as survey_module
+from makeway_lsf_queue.capacity import Hosts, lasting_on
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.jobs import hosts_of
@@ -34,7 +35,6 @@ from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, rearranged
 from makeway_lsf_queue.survey import Room, Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
-from makeway_lsf_queue.watching import Gate, Hosts, lasting_on
 
 QUEUES = {"top": 80, "mid": 60, "low": 40, "idle": 20}
 LINES = ("PREEMPTABLE", "PREEMPTIVE PREEMPTABLE", "PREEMPTIVE", "PREEMPTIVE[low+1 mid]", "")
@@ -164,9 +164,6 @@ class _Witness:
             assert bitmap.of(list(kept)) == gaps.slots_kept(site, survey, ledger, queue).hosts
             self.seen["slots kept"] += len(kept)
         self._hosts_of_the_waiting(site, engine)
-        glance = vain._glance(site, ledger)
-        if glance is not None:
-            self._those_who_rest(glance, engine)
         self._stopped_by_limits(site, engine)
 
     def _hosts_of_the_waiting(self, site: Site, engine: Engine) -> None:
@@ -179,18 +176,6 @@ class _Witness:
         for name, hosts in presence_of(ledger).pending_hosts(ledger.now):
             found[name] = found.get(name, 0) | hosts
         assert found == at_length
-
-    def _those_who_rest(self, glance: vain._Glance, engine: Engine) -> None:
-        """What was said once is what looking at limits and hosts anew comes to."""
-        glance.turned()
-        for job in engine.ledger.pending:
-            said = glance._said_of(job)
-            if said is None or said.standing is None or said.otherwise:
-                continue
-            assert said.standing.stands
-            said.taken = -1
-            assert glance._reason(said, job) == said.standing.reason
-            self.seen[said.standing.reason] += 1
 
     def _stopped_by_limits(self, site: Site, engine: Engine) -> None:
         """Whoever is left asleep by a limit is kept from going on by one."""
@@ -214,48 +199,33 @@ def test_what_is_kept_is_what_looking_anew_comes_to(monkeypatch: pytest.MonkeyPa
         replay(_site(chance), _jobs(chance, 50), (), Options(keep=False, after_step=witness))
     assert witness.seen["slots kept"] > 100
     assert witness.seen["held"] > 20
-    assert len(witness.seen) > 8
-
-
-def _looked_at_anew(self: vain._Glance, seen: Counter[str]) -> None:
-    """Compare what is known of hosts and limits that keep anybody out with looking at all of them."""
-    survey, view = survey_of(self.site, self._view), self._view
-    for hosts in self._watched:
-        fresh = Hosts(
-            hosts.site, hosts.queue, hosts.hosts, hosts.wanted, hosts.job, Room(), hosts.shutters
-        ).look(survey, view)
-        assert hosts._answer == fresh
-        smaller = hosts.smaller
-        seen["lack slots" if fresh[0] else "have slots"] += 1
-        seen["by smaller ones"] += smaller is not None and smaller._answer[0]
-    for gate in self._gates.values():
-        if gate.watchers:
-            assert gate.state == Gate(gate.bound, gate._below).look()
-            seen["limit"] += 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("forgets", [False, True])
-def test_hosts_and_limits_stand_as_they_do_when_all_are_looked_at(
+def test_hosts_stand_as_they_do_when_all_are_looked_at(
     forgets: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hosts of jobs that want few slots may be known to lack them; all are looked at where changes were long unread."""
+    """What is known of hosts is what looking at all of them says, also where changes were long unread."""
     if forgets:
         monkeypatch.setattr(changes, "_MOST", 2)
         monkeypatch.setattr(survey_module, "_MOST_STARTED", 1)
-    seen = Counter[str]()
-    look_again = vain._Glance._look_again
+    seen = Counter[bool]()
+    look = Hosts.look
 
-    def compared(self: vain._Glance) -> None:
-        look_again(self)
-        _looked_at_anew(self, seen)
+    def compared(self: Hosts, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
+        found = look(self, survey, view)
+        fresh = Hosts(self.site, self.queue, self.hosts, self.wanted, self.job, Room(), self.shutters)
+        assert found == look(fresh, survey, view)
+        seen[found[0]] += 1
+        return found
 
     monkeypatch.setattr(Requests, "many", 2)
-    monkeypatch.setattr(vain._Glance, "_look_again", compared)
+    monkeypatch.setattr(Hosts, "look", compared)
     for seed in range(40):
         chance = Random(7000 + seed)
         replay(_site(chance), _jobs(chance, 60), (), Options())
-    assert min(seen[word] for word in ("lack slots", "have slots", "by smaller ones", "limit")) > 20
+    assert min(seen[True], seen[False]) > 20
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ from makeway.model.jobs import (
     allotted,
     submitted,
 )
-from makeway.model.limits import Limits, Standing
+from makeway.model.limits import Limits
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.queue_order import QueueOrder
 from makeway.model.speed import (
@@ -122,7 +122,6 @@ __all__ = [
     "Sharing",
     "Signal",
     "SpecDraft",
-    "Standing",
     "StatusCommand",
     "Stay",
     "SuspendedBy",

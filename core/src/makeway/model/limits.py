@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model.answers import Blocked, NodeSets, Overdue, Plan, Window
 from makeway.model.jobs import Job
 from makeway.model.values import Seconds
 from makeway.model.views import ClusterView
-
-
-@attrs.define(eq=False)
-class Standing:
-    """A reason for which jobs of a request would wait (`Limits.inadmissible`), for as long as its plugin says so."""
-
-    reason: str
-    """For which they wait; it never changes."""
-    stands: bool = True
-    """Whether they would now; the plugin sets it, and tells that by `Limits.turned`."""
 
 
 class Limits:
@@ -177,15 +165,10 @@ class Limits:
     nice value and priority. Which jobs stand before it and `ClusterView.searches` must not count either. None: not
     promised.
     """
-    inadmissible: Callable[[Job], str | Standing | None] | None = None
+    inadmissible: Callable[[Job], str | None] | None = None
     """Why a pending job would wait if it were tried now, without any job making way for it and without a wish to be
     asked again; only looked at where no other plugin has a say about the job. It then waits for that reason, and is
-    not tried. None for a job: that is not known. A `Standing` holds for all of the request for as long as it stands.
-    """
-    turned: Callable[[], Iterable[Standing] | None] | None = None
-    """Which `Standing` of `inadmissible` no longer stand, or stand again, since the last call.
-
-    Asked before any job is tried, and after each start. None: none of those that were ever given stands any more.
+    not tried. None for a job: that is not known.
     """
     admitted_until: Callable[[Job], Seconds] | None = None
     """Up to when `admit` surely lets a job in, if no other starts or comes meanwhile.
@@ -200,4 +183,4 @@ class Limits:
     """Up to when `marks` says nothing new, whatever happens until then; asked before a pass. None: not promised."""
 
 
-__all__ = ["Limits", "Standing"]
+__all__ = ["Limits"]

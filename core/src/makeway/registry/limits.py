@@ -21,7 +21,7 @@ METHODS = (
 )
 """What limits may say."""
 _PROMISES = (
-    *("concerns", "in_sets", "by_request", "inadmissible", "turned"),
+    *("concerns", "in_sets", "by_request", "inadmissible"),
     *("admitted_until", "surely_valid", "calm_until", "marked_until"),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -32,7 +32,6 @@ from makeway.model import (
     Protection,
     QueueOrder,
     Selector,
-    Standing,
     Turns,
     Vocabulary,
 )
@@ -49,7 +48,6 @@ from makeway.registry.quicker import (
     by_request_of,
     in_vain_of,
     kind_of,
-    turned_of,
     turns_of,
 )
 from makeway.registry.tables import structured
@@ -241,13 +239,9 @@ class Policies(LimitsAsker):
         """Return whether all answers about a pending job depend on its request alone; None: that is known of none."""
         return by_request_of(self, view)
 
-    def in_vain(self) -> Callable[[Job], str | Standing | None]:
+    def in_vain(self) -> Callable[[Job], Any]:
         """Return what says why a pending job would wait if it were tried now, or None where nobody knows."""
         return in_vain_of(self)
-
-    def turned(self) -> Callable[[], Iterable[Standing] | None]:
-        """Return what says which reasons of `in_vain` no longer stand, or stand again; None: none of them does."""
-        return turned_of(self)
 
     def explain(self, job: Job, view: ClusterView) -> list[Check]:
         """Return the plugins' check lists for a job that waits."""

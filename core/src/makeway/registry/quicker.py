@@ -1,12 +1,12 @@
-"""Ask for what spares asking: kinds of preemptors, answers by request, reasons that stand, turns of the queue."""
+"""Ask for what spares asking: kinds of preemptors, answers by request, turns of the queue."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from makeway.model import ClusterView, Job, QueueOrder, Standing, Turns
+from makeway.model import ClusterView, Job, QueueOrder, Turns
 from makeway.registry.asking import Asker, shown
 from makeway.registry.limits import HOOK as LIMITS
 from makeway.registry.limits import Has, LimitsAsker
@@ -84,7 +84,7 @@ def _promising(asker: LimitsAsker, promise: str) -> Has | None:
     return next((has for has in asker.all_limits if getattr(has.limits, promise) is not None), None)
 
 
-def in_vain_of(asker: LimitsAsker) -> Callable[[Job], str | Standing | None]:
+def in_vain_of(asker: LimitsAsker) -> Callable[[Job], str | None]:
     """Return what says why a job would wait if it were tried; None: that is not known, or others have a say as well.
 
     Limits of others that are about some jobs only have none about the rest. Nor has a search that is asked after the
@@ -95,12 +95,10 @@ def in_vain_of(asker: LimitsAsker) -> Callable[[Job], str | Standing | None]:
         return lambda job: None
     plugin, found, concerns_others = has.plugin, has.limits.inadmissible, _of_others(asker, has.plugin)
 
-    def reason(job: Job) -> str | Standing | None:
+    def reason(job: Job) -> str | None:
         if concerns_others(job):
             return None
         said: object = asker.asked_beside(plugin, LIMITS, job, found, job)  # type: ignore[arg-type]
-        if type(said) is Standing and type(said.reason) is str and said.reason:
-            return said
         if said is None or (isinstance(said, str) and said):
             return said
         text = f"its inadmissible said {shown(said)}; allowed: a reason, or None"
@@ -134,26 +132,6 @@ def _of_others(asker: LimitsAsker, plugin: str) -> Callable[[Job], bool]:
     return tests[0] if tests else _of_nobody
 
 
-def turned_of(asker: LimitsAsker) -> Callable[[], Iterable[Standing] | None]:
-    """Return what says which reasons of `in_vain_of` no longer stand, or stand again; None: none of them does."""
-    has = _promising(asker, "turned")
-    if has is None:
-        return lambda: None
-    plugin, found = has.plugin, has.limits.turned
-
-    def turned() -> Iterable[Standing] | None:
-        said: object = asker.asked_beside(plugin, LIMITS, None, found)  # type: ignore[arg-type]
-        if said is None:
-            return None
-        if isinstance(said, list | tuple) and set(map(type, said)) <= _STANDING:
-            return said
-        text = f"its turned said {shown(said)}; allowed: a list of Standing, or None"
-        raise asker.fault(LIMITS, None, text)
-
-    return turned
-
-
-_STANDING = {Standing}
 _TURNS = ("forget", "came", "left", "waits", "begin", "next", "waits_as_before", "kind")
 """Methods of `makeway.model.Turns`."""
 
@@ -190,6 +168,5 @@ __all__ = [
     "by_request_of",
     "in_vain_of",
     "kind_of",
-    "turned_of",
     "turns_of",
 ]

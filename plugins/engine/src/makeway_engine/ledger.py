@@ -356,22 +356,6 @@ class Ledger:
             if self._on_reason is not None:
                 self._on_reason(job, self.now)
 
-    def let_all_wait(self, jobs: Sequence[Job], reason: str, known_to: object) -> None:
-        """Let `reason` be what several pending jobs wait for, who waited for another one.
-
-        :param known_to: the listener that need not be told.
-        """
-        self.reasons += len(jobs) * (reason not in QUIET)
-        for job in jobs:
-            put_field(job, "reason", reason)
-        others = [listener for listener in self._listeners if listener is not known_to]
-        if others or self._on_reason is not None:
-            for job in jobs:
-                for listener in others:
-                    listener.waits(job)
-                if self._on_reason is not None:
-                    self._on_reason(job, self.now)
-
     def note_reason(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for, without news of it."""
         put_field(job, "reason", reason)

@@ -32,8 +32,6 @@ class Presence:
         """The last one that was made; kept by `survey`."""
         self.sums: Any = None
         """What they take of limits; kept by `counting`."""
-        self.glance: Any = None
-        """What looks at pending jobs; kept by `vain`."""
         self._waiting: dict[_Group | None, dict[str, Job]] = {}
         """Jobs that are not active, in order of submission, by queue and hosts; None: those of several queues."""
         self._group_of: dict[str, _Group | None] = {}

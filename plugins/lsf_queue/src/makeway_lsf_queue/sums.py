@@ -125,8 +125,6 @@ class Cell:
     """By queue: what running jobs take that would be suspended, and that would leave; then suspended ones that would be
     suspended, and others. Of limits per host: on all hosts.
     """
-    gates: list[Any] = attrs.field(factory=list)
-    """Where limits stand for jobs that wait, each a `watching.Gate`; kept by `vain`."""
     sleepers: dict[str, float] = attrs.field(factory=dict)
     """Suspended jobs that it was found to stop, each with how much may be taken before it may go on; who may then is
     woken, and forgotten.
@@ -139,6 +137,16 @@ class Cell:
     """Who counts in it, by id."""
     closed: dict[int, Closed] = attrs.field(factory=dict)
     """By the identity of rows: the hosts that the limit closes; filled by `judging`."""
+
+    def may_fall(self, below: Container[str]) -> bool:
+        """Whether less of it may be taken, on any host, once jobs of `below`, and suspended ones, have made way."""
+        for queue, (stopping, leaving, _, gone) in self.by_queue.items():
+            if self.suspended:
+                if gone or (leaving and queue in below):
+                    return True
+            elif (stopping or leaving) and queue in below:
+                return True
+        return False
 
     def take(self, on: Mapping[int, float], sign: int, side: int) -> None:
         """Count what a job takes on its hosts, or no longer does.
@@ -215,8 +223,6 @@ class Sums:
         self._cells: dict[Share, Cell] = {}
         self._counters: dict[object, Cell] = {}
         """The same, by what those have in common who share one."""
-        self.touched: dict[int, Cell] = {}
-        """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
         self.version = 0
         """Grows whenever anything is taken, or given back."""
         self.woken: set[str] = set()
@@ -329,7 +335,7 @@ class Sums:
     def _book(self, part: _Part, sign: int) -> None:
         side = 1 if part.suspended else 0
         kind = 2 * side if part.stops else 2 * side + 1
-        job_id, touched = part.job.id, self.touched
+        job_id = part.job.id
         self.version += 1
         for taken in part.takes:
             cell, amount, on, whole, of_queue = taken
@@ -341,8 +347,6 @@ class Sums:
             if amount:
                 cell.total[side] += amount
             cell.version += 1
-            if cell.gates:
-                touched[id(cell)] = cell
             if cell.sleepers:
                 self._wake(cell)
             of_queue[kind] += whole
@@ -424,11 +428,13 @@ class Sums:
         """Return how much of a limit is taken at least, whoever makes way: running jobs of queues of `below`, and
         suspended ones.
         """
-        return lasting_in(self.cell(share), below)
-
-    def may_fall(self, share: Share, below: Container[str]) -> bool:
-        """Whether less of a limit may be taken, on any host, once the same jobs have made way."""
-        return may_fall_in(self.cell(share), below)
+        cell, found = self.cell(share), 0.0
+        for queue, (stopping, leaving, stopped, _) in cell.by_queue.items():
+            if cell.suspended:
+                found += stopping + stopped if queue in below else stopping + stopped + leaving
+            elif queue not in below:
+                found += stopping + leaving
+        return found
 
     def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""
@@ -442,30 +448,6 @@ class Sums:
                 if stops:
                     found[index][1] += count
         return on if found is None else found
-
-
-def lasting_in(cell: Cell, below: Container[str]) -> float:
-    """Return what `Sums.lasting` does."""
-    found = 0.0
-    counted = cell.suspended
-    for queue, (stopping, leaving, stopped, _) in cell.by_queue.items():
-        if counted:
-            found += stopping + stopped if queue in below else stopping + stopped + leaving
-        elif queue not in below:
-            found += stopping + leaving
-    return found
-
-
-def may_fall_in(cell: Cell, below: Container[str]) -> bool:
-    """Return what `Sums.may_fall` does."""
-    counted = cell.suspended
-    for queue, (stopping, leaving, _, gone) in cell.by_queue.items():
-        if counted:
-            if gone or (leaving and queue in below):
-                return True
-        elif (stopping or leaving) and queue in below:
-            return True
-    return False
 
 
 class Without:

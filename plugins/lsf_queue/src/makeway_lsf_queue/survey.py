@@ -64,7 +64,7 @@ class Seen:
         self.changes = Changes()
         """Hosts where anybody came, went, was stopped or goes on."""
         self.lasting: dict[str, Lasting] = {}
-        """By queue; brought up to date by `watching`."""
+        """By queue; brought up to date by `capacity`."""
         self.lasting_stale: NodeBits = 0
         """Hosts where that is to be looked at anew."""
         self.just_started: list[tuple[str, Allocation]] = []
@@ -163,7 +163,7 @@ class Survey:
         """Requests, with their candidates, for which no choice of victims makes room then."""
         self.futile_at = -1.0
         self.grounds: dict[str, Ground] = {}
-        """Queue -> what its jobs could get; filled by `watching`."""
+        """Queue -> what its jobs could get; filled by `capacity`."""
         self.listed: dict[NodeBits, list[int]] = {}
         """Hosts one by one; likewise."""
         self._suspended_on: dict[NodeBits, Sequence[Job]] = {}
@@ -329,7 +329,7 @@ class Survey:
 @attrs.define(eq=False)
 class Room:
     """Slots that jobs of one queue could get, whoever made way for them, where no limit closes a host to all of them;
-    filled by `watching`."""
+    filled by `capacity`."""
 
     free: dict[int, int] = attrs.field(factory=dict)
     """By host; hosts without any are left out."""
@@ -342,7 +342,7 @@ class Room:
 
 @attrs.define(eq=False)
 class Lasting:
-    """How many cores no running jobs use, save those that the jobs of one queue may preempt; filled by `watching`."""
+    """How many cores no running jobs use, save those that the jobs of one queue may preempt; filled by `capacity`."""
 
     free: dict[int, int]
     """By host."""

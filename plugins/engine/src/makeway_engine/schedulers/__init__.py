@@ -122,8 +122,7 @@ class Schedulers:
             return None
         if not placer.preemption:
             return Requests(attempts.queue, alike, placer.beyond, _unknown)
-        policies = attempts.policies
-        return Requests(attempts.queue, alike, placer.beyond, policies.in_vain(), policies.turned())
+        return Requests(attempts.queue, alike, placer.beyond, attempts.policies.in_vain())
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.

@@ -11,12 +11,12 @@ from __future__ import annotations
 import bisect
 import heapq
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from makeway.model import Job, JobSpec, Partition, Standing
+from makeway.model import Job, JobSpec, Partition
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
@@ -48,30 +48,19 @@ class Requests(Shapes):
         queue: Queue,
         by_request: Callable[[Job], bool],
         on_hold: Mapping[str, str],
-        in_vain: Callable[[Job], str | Standing | None],
-        turned: Callable[[], Iterable[Standing] | None] = lambda: None,
+        in_vain: Callable[[Job], str | None],
     ) -> None:
         """Be there for one run.
 
         :param by_request: whether policies answer about a job by its request.
         :param on_hold: jobs that wait for good, for reasons of their own.
         :param in_vain: says why a job would wait if it were tried, or None where that is not known beforehand.
-        :param turned: says which of its reasons no longer stand, or stand again; None: none of them does.
         """
         super().__init__(queue, self._request)
         self._by_themselves = self._stands_alone
         self._by_request = by_request
         self._on_hold = on_hold
         self._in_vain = in_vain
-        self._turned = turned
-        self._awake: dict[Hashable, Shape] = {}
-        """Those of whom somebody is to be asked, by request; beside those of `_fallen`."""
-        self._reasons: dict[Hashable, Standing] = {}
-        """Request -> the reason that was last given for all of it, where it stands for longer than a moment."""
-        self._by_reason: dict[Standing, dict[Hashable, None]] = {}
-        """The same, the other way round."""
-        self._fallen: dict[Standing, None] = {}
-        """Reasons that no longer stand, of those requests of whom somebody is to be asked again."""
         self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
         """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
         self._numbers: dict[Hashable, int] = {}
@@ -93,26 +82,6 @@ class Requests(Shapes):
         super()._forget()
         self._asked.clear()
         self._numbers.clear()
-        self._awake.clear()
-        self._reasons.clear()
-        self._by_reason.clear()
-        self._fallen.clear()
-
-    def _keep(self, entry: Entry) -> None:
-        super()._keep(entry)
-        key = self._entry_of[entry[1].index][0]
-        if key is None:
-            return
-        reason = self._reasons.get(key)
-        if reason is None:
-            self._awake[key] = self._kept[key]
-
-    def _drop(self, job: Job) -> None:
-        known = self._entry_of.get(job.index)
-        super()._drop(job)
-        if known is not None and known[0] is not None and known[0] not in self._kept:
-            self._awake.pop(known[0], None)
-            self._doubt(known[0])
 
     def stands_alone(self, entry: Entry) -> bool:
         """Whether nobody asks for the same as far as is known: others say nothing about this one."""
@@ -124,86 +93,18 @@ class Requests(Shapes):
         said = self.in_vain(job)
         if said is None:
             return False
-        if type(said) is str:
-            ledger.wait_for(job, said)
-            return True
-        assert isinstance(said, Standing)
-        if self.stale:  # nobody is kept
-            ledger.wait_for(job, said.reason)
-        elif job.reason == said.reason:
-            self._rest(job, said)
-        elif self._queue.arrivals or not self._let_all_wait(job, said, ledger):
-            ledger.wait_for(job, said.reason)
-        return True
-
-    def _let_all_wait(self, job: Job, said: Standing, ledger: Ledger) -> bool:
-        """Let those who ask for the same as a job, and do not stand before it, wait for the same reason as it does.
-
-        In turn, each of them would be told so as long as the reason stands, and asked anew after that.
-        """
-        known = self._entry_of.get(job.index)
-        if known is None or known[0] is None:
-            return False
-        key, first = known
-        shape = self._kept[key]
-        listed = shape.entries
-        at = bisect.bisect_left(listed, first)
-        moving = listed[at:]
-        reason = said.reason
-        ledger.let_all_wait([entry[1] for entry in moving], reason, self)
-        other = (*key[:-1], (reason, *key[-1][1:]))  # type: ignore[index]
-        for entry in moving:
-            self._entry_of[entry[1].index] = other, entry
-        known_shape = self._kept.get(other)
-        if not at:
-            del self._kept[key]
-            self._awake.pop(key, None)
-            self._doubt(key)
-        else:
-            del listed[at:]
-        if known_shape is not None:
-            known_shape.entries += moving
-            known_shape.entries.sort()
-        elif not at:
-            self._kept[other] = shape
-        else:
-            known_shape = self._kept[other] = self._new_shape(shape.partition, shape.size, other[-1])
-            known_shape.entries += moving
-        self._awake[other] = self._kept[other]
-        self._rest(job, said)
+        ledger.wait_for(job, said)
         return True
 
     def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
         del alike
         return _Alike(partition, size)
 
-    def _rest(self, job: Job, reason: Standing) -> None:
-        """Ask nobody of the request of a job for as long as a reason stands: it stands for all of them."""
-        known = self._entry_of.get(job.index)
-        if known is None or known[0] is None:
-            return
-        key = known[0]
-        if key in self._awake or self._reasons.get(key) in self._fallen:
-            self._doubt(key)
-            self._awake.pop(key, None)
-            self._reasons[key] = reason
-            self._by_reason.setdefault(reason, {})[key] = None
-
-    def _doubt(self, key: Hashable) -> None:
-        """Forget the reason that was last given for a request."""
-        before = self._reasons.pop(key, None)
-        if before is not None:
-            sharing = self._by_reason[before]
-            del sharing[key]
-            if not sharing:
-                del self._by_reason[before]
-                self._fallen.pop(before, None)
-
     def is_alike(self, job: Job) -> bool:
         """Whether a job does not stand alone, and is tried in one partition; whether or not it is kept here."""
         return len(job.partitions) == 1 and job.spec.het_id is None and not self._stands_alone(job)
 
-    def in_vain(self, job: Job) -> str | Standing | None:
+    def in_vain(self, job: Job) -> str | None:
         """Return why a job that does not stand alone would wait if it were tried; None: that is not known."""
         return self._in_vain(job)
 
@@ -233,27 +134,8 @@ class Requests(Shapes):
         return job.reason, self._numbers.setdefault(asked, len(self._numbers))
 
     def lists(self) -> list[list[Entry]]:
-        """Return those who stand alone, and all entries of each request of which somebody is to be asked."""
-        if self._reasons:
-            self._look_at_reasons()
-        kept = self._kept
-        fallen = [kept[key].entries for reason in self._fallen for key in self._by_reason.get(reason, ())]
-        return [self.apart, *[shape.entries for shape in self._awake.values()], *fallen]
-
-    def _look_at_reasons(self) -> None:
-        """Let those be asked again for whom no reason stands any more, and those rest for whom one does again."""
-        turned = self._turned()
-        if turned is None:
-            self._reasons.clear()
-            self._by_reason.clear()
-            self._fallen.clear()
-            self._awake.update(self._kept)
-            return
-        for reason in turned:
-            if reason.stands:
-                self._fallen.pop(reason, None)
-            elif reason in self._by_reason:
-                self._fallen[reason] = None
+        """Return those who stand alone, and all entries of each request."""
+        return [self.apart, *[shape.entries for shape in self._kept.values()]]
 
 
 class _Alike(Shape):

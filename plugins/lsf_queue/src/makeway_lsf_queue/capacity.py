@@ -1,68 +1,21 @@
-"""Know whose answer may be another one by now: limits that were crossed, and hosts that gained or lost room.
-
-What `vain` says of a request holds until one of these changes. Only who watches what changed is asked again.
-"""
+"""Know how many slots the jobs of a queue could get on their hosts, whoever made way for them (lsf 5.1, 5.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import ClusterView, Job, Standing
+from makeway.model import ClusterView, Job
 from makeway_lsf_queue import gaps, judging
-from makeway_lsf_queue.limits import Counts, Limit
+from makeway_lsf_queue.limits import Limit
 from makeway_lsf_queue.protection import why_by_count
-from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Rows, Share, Sums, lasting_in, may_fall_in
+from makeway_lsf_queue.sums import Rows, Sums
 from makeway_lsf_queue.survey import Ground, Lasting, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
-from makeway_lsf_queue.vocabulary import PARALLEL
-
-State = tuple[object, ...]
-
-
-class Gate:
-    """Where a limit stands for all who want as much of it: open or shut, and for how long."""
-
-    def __init__(self, bound: Bound, below: Container[str] | None) -> None:
-        """Look at a limit.
-
-        :param below: whose jobs they may preempt; None: it does not keep anybody out whoever makes way.
-        """
-        self.bound = bound
-        self.watchers: dict[State, dict[Said, None]] = {}
-        """Those whose answer rests on how it stood, by that."""
-        self._below = below
-        limit = bound.limit
-        self._tells_size = limit.counts is Counts.SLOTS and limit.reason in PARALLEL
-        self.version = -1
-        """Of what is taken, when it was looked at last."""
-        self.state: State = self.look()
-        """How it stood then."""
-
-    @property
-    def keeps_out(self) -> bool:
-        """Whether it lets nobody in whoever makes way, as it stood when it was looked at last."""
-        return bool(self.state[2])
-
-    def look(self) -> tuple[bool, bool, bool]:
-        """Return whether it lets jobs in, else whether smaller ones, else whether it would not whoever made way."""
-        bound = self.bound
-        cell = bound.cell
-        self.version = cell.version
-        if bound.rows is not None:
-            return bound.lets_in(), False, False
-        running, stopped = cell.total
-        total = running + stopped if bound.limit.suspended else running
-        if total + bound.wanted <= bound.bound:
-            return True, True, False
-        below = self._below
-        stays = below is not None and lasting_in(cell, below) + bound.wanted > bound.bound
-        return False, self._tells_size and total + 1 <= bound.bound, stays
 
 
 class Shutter:
@@ -84,7 +37,7 @@ class Shutter:
         """Return the hosts that it closes, whoever makes way."""
         if self.version != self.cell.version:
             self.version = self.cell.version
-            if may_fall_in(self.cell, self._below):
+            if self.cell.may_fall(self._below):
                 self.kept_bits = 0
             else:
                 self.kept_bits = self._closed.now(self.cell)
@@ -106,121 +59,44 @@ class Hosts:
     """Limits that close some of them to all of those jobs."""
     closed: NodeBits = 0
     """Those that these close for good."""
-    watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
-    """Those whose answer rests on how they stood, by that."""
-    state: State = ()
     _reason: tuple[NodeBits, NodeBits, str] = (-1, -1, "")
     """The hosts that it depends on, and the reason."""
     _seen: int = -1
     """Version of the survey by which they were looked at last."""
     _answer: tuple[bool, bool, str] = (False, False, "")
-    smaller: Hosts | None = None
-    """Those of jobs that want the same, but fewer slots; None: there are none."""
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
-        """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way.
-
-        Where those of jobs that want fewer slots lack them, they do so as well: a host that has room for more slots
-        has room for fewer.
-        """
-        version = survey.version
-        if self._seen == version:
+        """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
+        if self._seen == survey.version:
             return self._answer
-        smaller = self.smaller
-        while smaller is not None and smaller._seen != version:
-            smaller = smaller.smaller
-        if smaller is not None and smaller._answer[0]:
-            lacks, closed = True, gaps.not_offered(self.site, survey, self.queue)
-        else:
-            bring_up_to_date(self, survey, view)
-            lacks, closed = self.room.total < self.wanted, self.room.not_offered
+        bring_up_to_date(self, survey, view)
+        lacks, closed = self.room.total < self.wanted, self.room.not_offered
         exclusive, offered, reason = self._reason
         if exclusive != survey.exclusive or offered != closed:
             reason = reason_on_hosts(survey, self.job, view)
             self._reason = survey.exclusive, closed, reason
-        self._seen = version
+        self._seen = survey.version
         self._answer = lacks, bool(closed), reason
         return self._answer
 
 
-@attrs.define(eq=False)
-class Targets:
-    """The jobs that those of a queue may have make way, or whose slots they may use: whether there are any."""
-
-    site: Site
-    queue: str
-    """Theirs."""
-    queues: Collection[str]
-    watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
-    """Those whose answer rests on that."""
-    state: State = ()
-
-    def look(self, survey: Survey, view: ClusterView) -> tuple[bool]:
-        """Return whether there is nobody, but jobs that were preempted too often to be so again."""
-        kept_from = gaps.kept_from(self.site, survey, view, self.queue)
-        if len(kept_from) < len(survey.suspended):
-            return (False,)
-        return (not any(self._any_of(survey.running.get(name), survey) for name in self.queues),)
-
-    def _any_of(self, running: Sequence[Job] | None, survey: Survey) -> bool:
-        """Whether any of the running jobs of a queue may have to make way, as far as is known."""
-        if not running or not self.site.only_counts_protect:
-            return bool(running)
-        plain, least = survey.seen.plain, self.site.fewest_preemptions
-        for job in running:
-            if job.preemptions < least or job.id not in plain or not why_by_count(job, self.site):
-                return True
+def has_nobody(site: Site, queue: str, survey: Survey, view: ClusterView) -> bool:
+    """Whether no job could make way for those of a queue, or let them use its slots."""
+    kept_from = gaps.kept_from(site, survey, view, queue)
+    if len(kept_from) < len(survey.suspended):
         return False
+    return not any(_any_of(survey.running.get(name), survey) for name in site.targets[queue])
 
 
-Watched = Gate | Hosts | Targets
-
-
-@attrs.define(eq=False)
-class Said:
-    """What is known of the jobs of one request, and what was said of them last."""
-
-    request: Request
-    below: Container[str]
-    """Whose jobs they may preempt."""
-    never_lacks: bool
-    """Whether slots say nothing about them."""
-    hosts: Hosts
-    """Their hosts, and how many slots they want there."""
-    targets: Targets
-    """Whom they may have make way."""
-    gates: tuple[Gate, ...]
-    """Where each of the limits about them stands that may keep them out."""
-    own: tuple[Shutter | Share, ...]
-    """Limits that may close hosts to them, and not to all who want as much of these hosts."""
-    version: int = -1
-    """Of the cluster, when they were asked about last."""
-    reason: str | None = None
-    taken: int = -1
-    """Of the limits about them, by which the rest was found."""
-    first: Bound | None = None
-    """The first limit that keeps them out."""
-    limit: str = ""
-    """The reason that it gives."""
-    stays: bool = False
-    """Whether a limit keeps them out whoever makes way."""
-    closed: NodeBits | None = None
-    """Hosts that limits close to them; None: not looked at yet."""
-    closed_for_good: NodeBits | None = None
-    """The same, whoever makes way."""
-    standing: Standing | None = None
-    """The reason that stands while all of `rests_on` stand as they do in there; None: none does."""
-    rests_on: list[tuple[Watched, State]] = attrs.field(factory=list)
-    otherwise: int = 0
-    """How many of them stand otherwise now."""
-
-
-def concerned(watched: Watched, before: State) -> Iterator[tuple[Said, int]]:
-    """Yield whose answer rested on how it stood before (1), or rests on how what is watched stands now (-1)."""
-    for said in watched.watchers.get(before, ()):
-        yield said, 1
-    for said in watched.watchers.get(watched.state, ()):
-        yield said, -1
+def _any_of(running: Sequence[Job] | None, survey: Survey) -> bool:
+    """Whether any of the running jobs of a queue may have to make way, as far as is known."""
+    site = survey.site
+    if not running or not site.only_counts_protect:
+        return bool(running)
+    plain, least = survey.seen.plain, site.fewest_preemptions
+    return any(
+        job.preemptions < least or job.id not in plain or not why_by_count(job, site) for job in running
+    )
 
 
 def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
