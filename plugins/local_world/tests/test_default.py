@@ -68,6 +68,9 @@ def test_in_the_preset_checkpoint_jobs_leave_with_all_that_they_have(
     (told,) = default.check(default.checkpoint(PLAIN), "it")
     assert told.startswith("no job is saved with its memory, so those that make way begin anew: criu: ")
     assert default.check(default.configuration(PLAIN), "it") == []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checkpoint").mkdir()  # as many programs have one
+    assert default.is_preset(Path("checkpoint"))
 
 
 def test_urgent_jobs_do_not_displace_each_other() -> None:

@@ -262,6 +262,45 @@ def test_jobs_go_on_after_a_reboot(counting: Site) -> None:
     ends_well(site, job)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a daemon clocks of another boot")
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_journal_that_a_power_cut_damaged_costs_no_work(counting: Site, copied: bool) -> None:
+    """Also without its copy; what waits and was saved goes on, nothing is done twice."""
+    site = counting
+    site.ok("down", "--kill")
+    site.up(within=("unshare", "--time", "--monotonic=99999", "--boottime=99999"))
+    job = start(site)
+    if copied:
+        daemon_dies(site)
+        site.up(within=("unshare", "--time", "--monotonic=99999", "--boottime=99999"))
+    words = ("-o", "urgent", "--checkpoint-every", "0:01", "--", PYTHON, "-I", "count.py")
+    urgent = site.submit("-p", "urgent", "-n", "2", *words)
+    site.until(lambda: site.jobs()[urgent].get("saved"), "a save")
+    stood = printed(site)
+    daemon_dies(site)
+    kill_keeper(site, urgent)
+    site.until(lambda: not site.left(), "the end of all that ran")
+    (path,) = (site.state / "run").glob(f"{urgent}.*/started")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}))
+    (site.state / "journal.db").write_bytes(os.urandom(8192))
+    if not copied:
+        (site.state / "journal.backup.db").unlink(missing_ok=True)
+    site.up("--recover")
+    site.until(lambda: site.state_of(job) == "PENDING", "what became of it")
+    assert "the journal was recovered" in site.ok("why", job)
+    assert printed(site) == stood  # nothing starts before a person has looked
+    site.ok("undrain")
+    site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
+    assert "it went back to the queue: the machine went down" in site.ok("why", urgent)
+    site.until(lambda: site.jobs()[urgent].get("saved"), "its return")
+    grows(site, name="urgent")
+    assert printed(site, "urgent").count("1") == 1
+    site.ok("cancel", urgent)
+    grows(site)
+    ends_well(site, job)
+
+
 def _of_a_later_kernel(site: Site) -> None:
     (manifest,) = (site.directory / "home/makeway-saved").glob("*/image.*/manifest.json")
     known = json.loads(manifest.read_text())

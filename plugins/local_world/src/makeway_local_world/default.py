@@ -280,7 +280,7 @@ PRESETS = {"checkpoint": checkpoint, "lab": lab}
 
 def is_preset(path: Path) -> bool:
     """Whether a preset is meant, rather than a file."""
-    return str(path) in PRESETS and not path.exists()
+    return str(path) in PRESETS and not path.is_file()
 
 
 def named(path: Path) -> str:

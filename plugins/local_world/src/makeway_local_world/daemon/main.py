@@ -52,7 +52,7 @@ def serve(
     try:
         rules = rules_of(config, places, source, plugins)
         if recover:
-            for told in restore(places.state):
+            for told in restore(places.state, ",".join(node.name for node in config.node)):
                 _log.warning("recovered: %s", told)
         live = _recovered(config, places, plugins)
         try:

@@ -56,11 +56,12 @@ class _Left:
     """About the Unix time of the run's instant 0."""
 
 
-def restore(state: Path) -> list[str]:
+def restore(state: Path, nodes: str) -> list[str]:
     """Put the copy in the place of the journal, and write into it what is known of the time since; say what was done.
 
     The journal that was there is moved aside.
 
+    :param nodes: those of the machine, which are drained: nothing starts before a person has looked.
     :raises JournalError: the copy cannot be read, or no other be written; nothing was changed.
     """
     journal = state / "journal.db"
@@ -71,7 +72,7 @@ def restore(state: Path) -> list[str]:
         if copy.exists():
             shutil.copyfile(copy, fresh)
             os.chmod(fresh, 0o600)
-        told = _bring_up_to_date(fresh, state)
+        told = _bring_up_to_date(fresh, state, nodes)
     except OSError as error:
         raise JournalError(f"{fresh}: {error.strerror}; nothing was changed") from None
     wards.write(state, wards.drained("makeway", REASON))
@@ -86,7 +87,7 @@ def restore(state: Path) -> list[str]:
     return [f"the journal that was there is {aside}", *told]
 
 
-def _bring_up_to_date(path: Path, state: Path) -> list[str]:
+def _bring_up_to_date(path: Path, state: Path, nodes: str) -> list[str]:
     database = connect(path, write=True)
     with contextlib.closing(database), telling(path):
         database.execute("BEGIN IMMEDIATE")
@@ -97,25 +98,32 @@ def _bring_up_to_date(path: Path, state: Path) -> list[str]:
             row = max(0.0, time.time() - zero), time.time()
             database.execute("INSERT INTO steps VALUES (1, ?, ?, '[]')", row)
         zero = float(row[1]) - float(row[0])
-        _forget_open_actions(database)
+        _forget_open_actions(database, nodes)
         told = [text for left in lefts if (text := _write(database, left, zero))]
         database.execute("COMMIT")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return told
 
 
-def _forget_open_actions(database: sqlite3.Connection) -> None:
-    """What was on its way when the copy was made has long been done, and must not be done again."""
+def _forget_open_actions(database: sqlite3.Connection, nodes: str) -> None:
+    """What was on its way when the copy was made has long been done, and must not be done again.
+
+    The nodes are drained from the first decision on, which comes before the first look at the machine.
+    """
     database.execute("UPDATE actions SET open = 0")
     row = database.execute("SELECT data FROM memory WHERE part = 'engine'").fetchone()
     engine = json.loads(row[0]) if row is not None else {}
     last = database.execute("SELECT coalesce(max(serial), 0) FROM actions").fetchone()[0]
     deeds = {"next_serial": int(last) + _FAR, "stopped": {}, "open": []}
-    database.execute("DELETE FROM memory WHERE part NOT IN ('nodes')")
-    database.execute(
-        "INSERT INTO memory SELECT 'engine', coalesce(max(step), 0), ? FROM steps",
-        (json.dumps({**engine, "deeds": deeds}),),
-    )
+    reports = {**engine.get("reports", {}), "drained": nodes}
+    database.execute("DELETE FROM memory")
+    for part, data in (
+        ("engine", {**engine, "deeds": deeds, "reports": reports}),
+        ("nodes", {"down": nodes}),
+    ):
+        database.execute(
+            "INSERT INTO memory SELECT ?, coalesce(max(step), 0), ? FROM steps", (part, json.dumps(data))
+        )
 
 
 def _lefts(state: Path) -> Iterator[_Left]:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _STUCK_AFTER = 2.0
 """Seconds of SIGKILL after which it is said that processes cannot be killed."""
 _SLOWEST = 1.0
+_SOON = 0.005
+"""Seconds between two looks at a job whose processes end one by one."""
 
 
 class Ending:
@@ -132,6 +134,11 @@ class Ending:
                 self._tell_to_end()
         self.due = time.monotonic()
 
+    def orphan_ended(self) -> None:
+        """One that the job left has ended: it may have been the last, and somebody waits for its place."""
+        if self.due is not None:
+            self.due = min(self.due, time.monotonic() + _SOON)
+
     # ------------------------------------------------------------------------------ going on
     def go_on(self) -> None:
         """Do what is due."""
@@ -156,7 +163,7 @@ class Ending:
         return self._keeper.tree.look()
 
     def _wait_for(self, there: list[Process], now: float, latest: float | None = None) -> None:
-        """Look again soon; ends of children wake the keeper anyway."""
+        """Look again later; ends of children are seen at once."""
         if not there:
             self._phase, self._killing_since = "killing", now
             self._kill(now)
@@ -181,7 +188,8 @@ class Ending:
         """Nothing is left; run what the end of the job asks for, once, and tell its owner."""
         keeper = self._keeper
         command = keeper.request.get("on_end")
-        if not command or self._helped or self.failed is not None:
+        only_over = keeper.request.get("on_end_only_over") and self.becomes == "PENDING"
+        if not command or only_over or self._helped or self.failed is not None:
             self._tell()
             return
         self._helped, self._phase, self.due = True, "helping", None

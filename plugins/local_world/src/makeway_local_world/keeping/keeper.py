@@ -159,6 +159,8 @@ class Keeper:
                 self.ending.leader_ended()
             elif pid in self.helpers:
                 self.helpers.pop(pid).ended(status)
+            else:
+                self.ending.orphan_ended()
 
     def _collect_orphan(self, ended: proc.Process) -> None:
         """Collect one that the job has left, and nobody else: a walk need not look at it again and again."""

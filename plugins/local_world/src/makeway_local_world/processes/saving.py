@@ -73,15 +73,16 @@ class Saving:
         options = " --here" if every is None else f" --here --every {every:g}"
         if self._settings.user_images:
             options += f" --most {self._settings.user_images}"
-        clear = '[ "$MAKEWAY_BECOMES" = PENDING ] || rm -rf "$saved"'
-        on_end = submission.on_end
+        on_end, clear = submission.on_end, 'rm -rf "$saved"'
+        clear_if_over = f'[ "$MAKEWAY_BECOMES" = PENDING ] || {clear}'
         return {
             **request,
             "script": f'#!/bin/sh\n{place}\n{_kept(submission)}exec {run}{options} -- {_started(submission)}"$@"\n',
             "checkpoint": f"{place}; {run} --save",
-            "on_end": f"{place}; {clear}; :"
+            "on_end": f"{place}; {clear}"
             if on_end is None
-            else f"( {on_end}\n); ended=$?; {place}; {clear}; exit $ended",
+            else f"( {on_end}\n); ended=$?; {place}; {clear_if_over}; exit $ended",
+            "on_end_only_over": on_end is None,  # nobody is to wait for it who takes the job's place
         }
 
     def _kind_of(self, submission: Submission, job: Job) -> Kind:
