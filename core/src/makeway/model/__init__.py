@@ -47,6 +47,7 @@ from makeway.model.speed import (
     ForecastingSelector,
     ForesightedSelector,
     ScreeningSelector,
+    StartsBy,
     Turns,
 )
 from makeway.model.values import (
@@ -122,6 +123,7 @@ __all__ = [
     "Sharing",
     "Signal",
     "SpecDraft",
+    "StartsBy",
     "StatusCommand",
     "Stay",
     "SuspendedBy",

@@ -5,7 +5,7 @@ A plugin is complete without any of it: it is for those that are asked about tho
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from makeway.bitmap import NodeBits
@@ -47,6 +47,10 @@ class ForesightedSelector(Selector, Protocol):
         """
 
 
+StartsBy = Callable[[NodeBits, Seconds], bool]
+"""Whether jobs might start on some nodes by an instant."""
+
+
 class ForecastingSelector(Selector, Protocol):
     """A selector that says which jobs its `forecast` answers alike, for a long plan."""
 
@@ -59,16 +63,12 @@ class ForecastingSelector(Selector, Protocol):
         """
 
     def starts_by(
-        self,
-        job: Job,
-        nodes: NodeBits,
-        view: ClusterView,
-        instant: Seconds,
-        removable: Sequence[tuple[Job, PreemptMode]] = (),
-    ) -> bool:
-        """Whether a job might start on some nodes by an instant; not on fewer, or earlier, if not on these by then.
+        self, job: Job, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]] = ()
+    ) -> StartsBy:
+        """Return what says whether such jobs might start on some nodes by an instant, as things stand.
 
-        Optional: it costs less than `forecast`, and is asked first.
+        If not, then not on fewer nodes, or earlier, either. Optional: it costs less than `forecast`, which is asked
+        next.
 
         :param removable: jobs that are gone from now on; the same list is known again.
         """

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
+from makeway.bitmap import NodeBits
 from makeway.model import Job, PreemptMode, Seconds
 from makeway.registry.limits import YEAR
 from makeway_backfill.plan import Plan
@@ -74,7 +75,7 @@ class Behind:
         self._until: Entry | None = None
         self._open: list[Shape] = []
         """Shapes of which somebody may start now; those that are asked first stand last."""
-        self._open_at: tuple[int, Seconds, int, int] | None = None
+        self._open_at: tuple[int, NodeBits, int] | None = None
         """What was asked last of those that may start: nothing has changed for it since."""
         self._shortest: dict[int, Seconds] = {}
         """By identity of a shape: nobody who runs for less is left of it."""
@@ -136,9 +137,11 @@ class Behind:
         length = self._least_length(shape, after)
         if length is None:
             return False
-        asked = id(shape), length, plan.version, self._ledger.version
+        now = self._ledger.now
+        nodes = plan.available(now, now + length) & shape.partition.nodes & self._ledger.up
+        asked = id(shape), nodes, self._ledger.version
         if self._open_at != asked:
-            if not self._fits(shape, length, plan):
+            if not self._fits(shape, nodes):
                 return False
             self._open_at = asked
         return True
@@ -151,18 +154,16 @@ class Behind:
             return False
         return self._shapes.kind_of(shape.entries[-1][1]).told is not None
 
-    def _fits(self, shape: Shape, length: Seconds, plan: Plan) -> bool:
-        """Whether a job of a shape that runs so long may start now."""
+    def _fits(self, shape: Shape, nodes: NodeBits) -> bool:
+        """Whether a job of a shape may start now on nodes that are free for as long as it runs."""
         ledger = self._ledger
-        open_to_it = shape.partition.nodes & ledger.up
-        nodes = plan.available(ledger.now, ledger.now + length) & open_to_it
         if nodes.bit_count() < shape.size:
             return False
         job = shape.entries[-1][1]
         displaces = not self._displaces_nobody(shape)
         if self._starts_by is not None:
             removable = self._removable(job) if displaces else ()
-            return bool(self._starts_by(job, nodes, ledger, ledger.now, removable))
+            return bool(self._starts_by(job, ledger, removable)(nodes, ledger.now))
         # Others might make way on any node.
         return displaces or bool(self._placer.selector.screen((job,), nodes))
 

@@ -73,8 +73,6 @@ class Plan:
         self.begins: list[Seconds] = [now]
         self.free: list[NodeBits] = [nodes]
         self.horizon = now + horizon
-        self.version = 0
-        """Grows with every promise."""
         self.promised: NodeBits = 0
         """Nodes promised to anybody, whenever."""
 
@@ -144,7 +142,6 @@ class Plan:
         The clock of backfill counts full seconds: what starts within one ends within one (recorded:
         backfill_sharer_as_if_alone).
         """
-        self.version += 1
         self.promised |= nodes
         grain = self._grain
         first = math.floor(start / grain + _TINY) * grain

@@ -92,8 +92,8 @@ class Backfill:
         standby = attempts.placer.preemption and any(map(_keeps_nothing, attempts.ledger.cluster.qos))
         self._behind = Behind.of(attempts, _STANDBY_LIMIT if standby else math.inf, self.removable)
         """Who behind a job may start now; None: whoever waits is looked at."""
-        self._seen = Seen()
-        """What this pass has found of jobs that are alike."""
+        self._seen = Seen(attempts.ledger)
+        """What was found of jobs that are alike."""
         self._tasks_planned: Counter[str] = Counter()
         """For how many tasks of each array this pass keeps nodes."""
         self._beyond_array_limit = attempts.ledger.rule("backfill_plans_beyond_array_limit")
@@ -117,7 +117,7 @@ class Backfill:
         self._stood_back.clear()
         self._tasks_planned.clear()
         ledger.searches = 0
-        self._seen.forget()
+        self._seen.begin()
         self._licences = LicencePlan(ledger) if self._clockwork.bf_licenses else None
         if self._licences is not None:
             self._run_through(plan)
@@ -398,17 +398,20 @@ class Backfill:
             open_to_it &= ~self._attempts.het.required_by_others(job)
         start, last = max(ledger.now, after), min(plan.horizon, until)
         alike = self.alike(job) if after <= ledger.now else None
-        starts_by = self._starts_by if alike is not None else None
-        settles = starts_by is not None and job.spec.array_limit is None
+        settles = self._starts_by is not None and alike is not None and job.spec.array_limit is None
         """Whether it makes no difference when the job starts once the plan is over."""
-        seen = self._seen.of(alike, length, until, settles, removable)
+        seen = self._seen.of(alike, removable)
+        closed = self._seen.closed(seen, length, until, settles)
+        if seen.starts_by is None and alike is not None and self._starts_by is not None:
+            seen.starts_by = self._starts_by(job, ledger, removable)
+        starts_by = seen.starts_by
         skipping = plan.skipping(open_to_it, job.size)
         sliding = Sliding(plan, length)
         while start <= last:
             worth = skipping.first_from(start, length)
             if worth is None:
                 return None
-            worth = seen.closed.over(worth)
+            worth = closed.over(worth)
             if worth != start:
                 start = worth
                 continue
@@ -416,8 +419,8 @@ class Backfill:
             later = plan.next_begin(start)
             if starts_by is not None and (later is not None or settles):
                 by = last if later is None else later
-                if not starts_by(job, nodes, ledger, by + _SECOND, removable):
-                    start = seen.closed.add(start, later)
+                if not starts_by(nodes, by + _SECOND):
+                    start = closed.add(start, later)
                     continue
             if nodes not in seen.forecasts:
                 # Jobs that may be displaced leave whenever the job starts (recorded: backfill_displaces_later).
@@ -427,7 +430,7 @@ class Backfill:
                 return None
             if later is not None and (forecast is None or full_second(max(forecast.at, start)) > later):
                 # Nodes that are promised to others now may be free by then.
-                start = later if starts_by is not None else seen.closed.add(start, later)
+                start = later if starts_by is not None else closed.add(start, later)
                 continue
             assert forecast is not None
             at = max(forecast.at, start)
@@ -445,7 +448,7 @@ class Backfill:
         order = placer.order
         kind = order.kind_of(job) if order.kind_of is not None else None
         place = kind, job.partition.index
-        self._seen.hold(self._ledger.version)
+        self._seen.hold()
         known = self._seen.removable.get(place) if kind is not None else None
         if known is not None:
             return known
@@ -453,16 +456,17 @@ class Backfill:
         if self._sees_time and candidates.ask_again_at is not None:
             placer.making_way.remember(candidates.ask_again_at)
         found = placer.policies.together(job, candidates) or _NOBODY
-        if kind is not None:
-            self._seen.removable[place] = found
-        return found
+        return found if kind is None else self._seen.displace(place, found)
 
     def alike(self, job: Job) -> Hashable | None:
-        """Return what tells jobs apart for forecasts in this pass; None: it has to be looked for."""
+        """Return what tells jobs apart for forecasts; None: it has to be looked for."""
         if self._forecast_key is None or job.spec.het_id is not None or self._placer.prober.keeps_apart(job):
             return None
+        displaces: Hashable | None = ()
+        if self._placer.preemption:
+            displaces = None if self._placer.order.kind_of is None else self._placer.order.kind_of(job)
         key: Hashable | None = self._forecast_key(job, self._ledger)
-        return None if key is None else (job.partition.index, job.size, key)
+        return None if key is None or displaces is None else (job.partition.index, job.size, key, displaces)
 
     def length(self, job: Job, standby: bool = False) -> Seconds:
         """Return how long a job counts on its nodes."""

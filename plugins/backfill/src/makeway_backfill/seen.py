@@ -1,20 +1,24 @@
-"""Remember in one pass what was found of a job, for all that are alike: the same request, as long, displacing the same.
+"""Remember what was found of a job, for all that are alike: the same request, displacing the same.
 
-A plan only fills up while nothing starts. What cannot start within a time, since too little is free, cannot start there
-later in the pass either. What was forecast for some nodes holds until the books change.
+What was forecast for some nodes holds until the books change, from one pass to the next. A plan only fills up while
+nothing starts: what cannot start within a time, since too little is free, cannot start there later in the pass either,
+nor anything as long or longer.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import Forecast, Job, PreemptMode, Seconds
+from makeway.model import Forecast, Job, ModeFlag, PreemptMode, Seconds, StartsBy
+from makeway_engine.ledger import Ledger
 
+Removable = list[tuple[Job, PreemptMode]]
 Found = tuple[Seconds, Forecast, NodeBits]
 """When and where a job could start, and the nodes that it may choose from."""
 
@@ -47,54 +51,80 @@ class Spans:
 
 
 @attrs.define(eq=False)
-class SeenOfClass:
-    """What was found of one class of jobs."""
+class SeenOfKind:
+    """What was found of jobs that are alike, however long they run."""
 
-    removable: list[tuple[Job, PreemptMode]]
+    alike: Hashable | None
+    """What they have in common, others that they may displace included; None: there is only one."""
+    removable: Removable
     """What they may displace; kept, since it is known by its identity."""
-    closed: Spans = attrs.field(factory=Spans)
-    """When they cannot start."""
+    starts_by: StartsBy | None = None
+    """Whether they might start on some nodes by an instant; None: nothing says so."""
     forecasts: dict[NodeBits, Forecast | None] = attrs.field(factory=dict)
-    """When they could start on some nodes."""
+    """When they could start on some nodes; at once, if that has passed."""
 
 
 class Seen:
-    """What a pass has found, while the books of one version hold."""
+    """What passes have found, while the books do not change."""
 
-    def __init__(self) -> None:
-        self._version = -1
-        self.removable: dict[tuple[Hashable, int], list[tuple[Job, PreemptMode]]] = {}
-        """What jobs of a kind may displace, by kind and the index of their partition."""
-        self._of: dict[Hashable, dict[Seconds, SeenOfClass]] = {}
-        """By how long they run."""
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._version = -1, -1
+        self._releases: Sequence[Any] = ()
+        """What the answers rest on."""
+        self.removable: dict[tuple[Hashable, int], Removable] = {}
+        """What jobs of a kind may displace at this moment, by kind and the index of their partition."""
+        self._displaced: dict[tuple[Hashable, int], Removable] = {}
+        """The same in the last pass: a list that says the same stays the same."""
+        self._kinds: dict[Hashable, SeenOfKind] = {}
+        self._closed: dict[Hashable, dict[Seconds, Spans]] = {}
+        """When jobs of a kind cannot start in this pass, by how long they run."""
 
-    def hold(self, version: int) -> None:
-        """Forget all if the books have changed since."""
-        if version != self._version:
-            self._version = version
+    def begin(self) -> None:
+        """Begin a pass, with another plan."""
+        self._displaced = {**self.removable}
+        self.removable.clear()
+        self._closed.clear()
+        if ModeFlag.GANG in self._ledger.preempt_mode.flags:
+            self.forget()  # over which jobs one may be laid changes with time
+        self.hold()
+
+    def hold(self) -> None:
+        """Forget all if the books have changed since, or when jobs leave them."""
+        ledger = self._ledger
+        if self._version != (ledger.version, ledger.freed) or self._releases != ledger.releases():
             self.forget()
 
     def forget(self) -> None:
-        """Begin anew: with another plan, or after others were told to leave."""
+        """Begin anew: the books have changed, or others were told to leave."""
+        self._version = self._ledger.version, self._ledger.freed
+        self._releases = [*self._ledger.releases()]
         self.removable.clear()
-        self._of.clear()
+        self._kinds.clear()
+        self._closed.clear()
 
-    def of(
-        self,
-        alike: Hashable | None,
-        length: Seconds,
-        until: Seconds,
-        settles: bool,
-        removable: list[tuple[Job, PreemptMode]],
-    ) -> SeenOfClass:
-        """Return what was found of the jobs that are asked about in the same way; None: nothing is like this one."""
+    def displace(self, place: tuple[Hashable, int], found: Removable) -> Removable:
+        """Take note of what jobs of a kind may displace, and return it as it is known."""
+        known = self._displaced.get(place)
+        self.removable[place] = found = found if known != found or known is None else known
+        return found
+
+    def of(self, alike: Hashable | None, removable: Removable) -> SeenOfKind:
+        """Return what was found of the jobs that are alike; None: nothing is like this one."""
         if alike is None:
-            return SeenOfClass(removable)
-        by_length = self._of.setdefault((alike, until, settles, id(removable)), {})
+            return SeenOfKind(None, removable)
+        found = self._kinds.get(alike)
+        if found is None:
+            found = self._kinds[alike] = SeenOfKind(alike, removable)
+        return found
+
+    def closed(self, kind: SeenOfKind, length: Seconds, until: Seconds, settles: bool) -> Spans:
+        """Return when jobs of a kind that run so long cannot start, asked about in the same way."""
+        if kind.alike is None:
+            return Spans()
+        by_length = self._closed.setdefault((kind.alike, until, settles), {})
         found = by_length.get(length)
         if found is None:
             shorter = max([each for each in by_length if each < length], default=None)
-            # What cannot start for so long cannot do so for longer either.
-            closed = Spans(None if shorter is None else by_length[shorter].closed)
-            found = by_length[length] = SeenOfClass(removable, closed)
+            found = by_length[length] = Spans(None if shorter is None else by_length[shorter])
         return found

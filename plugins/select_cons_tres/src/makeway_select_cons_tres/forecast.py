@@ -71,7 +71,7 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     counts = not looks_beyond_idle(kind.request, mode)
     timeline = known.timeline(view, ())
     for choice in kind.choices:
-        if not counts or timeline.is_enough(kind, choice.among(attempt.nodes), 0):
+        if not counts or timeline.screen(kind).after(choice.among(attempt.nodes), 0):
             found = attempt.try_on(choice)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes)
@@ -82,14 +82,14 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
         timeline = known.timeline(view, removable)
         if mode.qos and any(how is PreemptMode.SUSPEND for _, how in removable):
             extra = Extra()
-        if not counts or timeline.is_enough(kind, nodes, 0):
+        if not counts or timeline.screen(kind).after(nodes, 0):
             attempt.stand_on(timeline.books)
             found = attempt.try_on(choice, extra=extra)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes, preempts=True)
-    first = timeline.first_enough(kind, nodes) if counts else 0
+    screen = timeline.screen(kind)
     for batch in timeline.batches(nodes):
-        if batch.end < first:
+        if counts and not screen.after(nodes, batch.end):
             continue
         # Where idle cores are all that counts, who else has left elsewhere makes no difference.
         attempt.stand_on(timeline.books_after(batch.end, -1 if counts else nodes))

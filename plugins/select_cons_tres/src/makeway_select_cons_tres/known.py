@@ -75,8 +75,9 @@ class Known:
         self._failed: dict[tuple[Kind, NodeBits], Shortage] = {}
         self._timelines: dict[int, tuple[Timeline, Sequence[tuple[Job, PreemptMode]]]] = {}
         """By identity of what is removed, which is kept so that no other has it."""
-        self._timelines_at: tuple[int, int, Seconds] | None = None
-        """The moment that they are about."""
+        self._timelines_at: tuple[int, int] | None = None
+        self._releases: Sequence[tuple[Seconds, int, Job]] = ()
+        """The books that they are about, and when jobs leave them."""
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
 
@@ -150,9 +151,9 @@ class Known:
         """
         books = self.books
         books.sync()
-        moment = view.version, books.version, view.now
-        if self._timelines_at != moment:
-            self._timelines_at = moment
+        moment, releases = (view.version, books.version), view.releases()
+        if self._timelines_at != moment or self._releases != releases:
+            self._timelines_at, self._releases = moment, [*releases]
             self._timelines.clear()
         found = self._timelines.get(id(removable) if removable else 0)
         if found is None:

@@ -15,7 +15,7 @@ from makeway.model import (
     Forecast,
     Job,
     PreemptMode,
-    Seconds,
+    StartsBy,
 )
 from makeway_select_cons_tres import adoption
 from makeway_select_cons_tres.assign import memory_of
@@ -196,23 +196,17 @@ class ConsSelector(Known):
         return self.kind(job) if view.rule("forecast_in_batches") else None
 
     def starts_by(
-        self,
-        job: Job,
-        nodes: NodeBits,
-        view: ClusterView,
-        instant: Seconds,
-        removable: Sequence[tuple[Job, PreemptMode]] = (),
-    ) -> bool:
-        """Whether a job might start on `nodes` by an instant: CPUs and nodes are enough by then.
-
-        :param removable: jobs that are gone from now on; the same list is known again.
-        """
+        self, job: Job, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]] = ()
+    ) -> StartsBy:
+        """Return what says whether CPUs and nodes are enough for such jobs by an instant."""
         kind = self.kind(job)
         if looks_beyond_idle(kind.request, self.mode):
-            return True
-        timeline = self.timeline(view, removable)
-        count = timeline.ended_by(instant)
-        return any(timeline.is_enough(kind, choice.among(nodes), count) for choice in kind.choices)
+            return lambda nodes, instant: True
+        screen = self.timeline(view, removable).screen(kind)
+        if len(kind.choices) == 1:
+            among = kind.choices[0].among
+            return lambda nodes, instant: screen.by(among(nodes), instant)
+        return lambda nodes, instant: any(screen.by(each.among(nodes), instant) for each in kind.choices)
 
     def forecast(
         self,

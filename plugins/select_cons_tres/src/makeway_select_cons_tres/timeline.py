@@ -26,9 +26,10 @@ from makeway_select_cons_tres.request import NodeNeed
 
 Release = tuple[Seconds, int, Job]
 """Deadline and index of a running job, and the job (`ClusterView.releases`)."""
-Amounts = npt.NDArray[np.int64]
-_Asked = tuple[int, NodeNeed, bool, int | None, int]
-"""How many jobs are gone, and what decides which CPUs of a node another one could use."""
+Amounts = npt.NDArray[np.float64]
+"""An amount by node; whole numbers, as `bincount` adds them up."""
+_Asked = tuple[NodeNeed, bool, int | None, int, int]
+"""What decides which CPUs of a node a job could use."""
 _FIRST_WINDOW: Seconds = 30.0
 _HALF_MINUTE: Seconds = 30.0
 _TINY = 1e-6
@@ -52,10 +53,62 @@ class _Offer:
 
     nodes: NodeBits
     """Those that serve."""
-    cpus: npt.NDArray[np.float64]
+    cpus: Amounts
     """CPUs of each node; 0 where it does not serve."""
     most: int
     """The most of these."""
+    total: int
+    """All of these."""
+
+
+class Screen:
+    """Whether nodes and CPUs may be enough for a job of one kind, as others end.
+
+    Once they are, they are on more nodes and once more jobs are gone; a job cannot fit before.
+    """
+
+    __slots__ = ("_cpus", "_kind", "_least", "_most", "_offers", "_timeline", "_wanted")
+
+    def __init__(self, timeline: Timeline, kind: Kind) -> None:
+        request = kind.request
+        self._timeline = timeline
+        self._kind = kind
+        self._least = max(request.min_nodes, 1)
+        self._most = request.max_nodes
+        self._wanted = max(kind.wanted, 1)
+        self._cpus = 0 if kind.wanted * self._least >= request.min_cpus else request.min_cpus
+        """How many are to be counted; 0: nodes are enough."""
+        asked = request.need, request.whole, request.memory_per_cpu, kind.least_memory, self._wanted
+        self._offers = timeline.offers.setdefault(asked, {})
+
+    def by(self, nodes: NodeBits, instant: Seconds) -> bool:
+        """Whether there may be room on some nodes by an instant."""
+        return self.after(nodes, bisect.bisect_right(self._timeline.ends, instant))
+
+    def after(self, nodes: NodeBits, count: int) -> bool:
+        """Whether there may be room on some nodes once so many jobs are gone."""
+        offer = self._offers.get(count)
+        if offer is None:
+            offer = self._offers[count] = self._offer(count)
+        wanted, serving = self._cpus, offer.nodes & nodes
+        number = serving.bit_count()
+        if number < self._least:
+            return False
+        if not wanted:
+            return True
+        if self._most is not None and self._most < number:
+            number = self._most
+        if offer.total < wanted or offer.most * number < wanted:
+            return False
+        return serving == offer.nodes or int(offer.cpus @ self._timeline.mask(nodes)) >= wanted
+
+    def _offer(self, count: int) -> _Offer:
+        cpus = self._timeline.usable(self._kind, count)
+        serves = cpus >= self._wanted
+        nodes = int.from_bytes(np.packbits(serves, bitorder="little").tobytes(), "little")
+        if self._wanted > 1:
+            cpus = np.where(serves, cpus, 0.0)
+        return _Offer(nodes, cpus, int(cpus.max(initial=0)), int(cpus.sum()))
 
 
 class Timeline:
@@ -78,96 +131,42 @@ class Timeline:
         self._nodes = [job.nodes for job in self._jobs]
         self._seconds = [clockwork.whole_second(end) if end < math.inf else end for end in self.ends]
         layout = books.layout
-        self._full = np.array(layout.core_count, np.int64)
-        self._idle = self._full - np.array([cores.bit_count() for cores in books.busy], np.int64)
-        self._left = np.array(layout.memory, np.int64) - np.array(books.memory, np.int64)
-        self._flat: tuple[Sequence[int], Amounts, Amounts, Amounts] | None = None
+        self._full = np.array(layout.core_count, np.float64)
+        self._idle = self._full - np.array([cores.bit_count() for cores in books.busy], np.float64)
+        self._left = np.array(layout.memory, np.float64) - np.array(books.memory, np.float64)
+        self._flat: tuple[Sequence[int], npt.NDArray[np.int64], Amounts, Amounts] | None = None
         self._counts: dict[int, tuple[Amounts, Amounts]] = {}
-        self._usable: dict[_Asked, npt.NDArray[np.float64]] = {}
-        self._serving: dict[tuple[_Asked, int], _Offer] = {}
-        self._offers: dict[tuple[int, Kind], _Offer] = {}
-        self._last_found: dict[Kind, int] = {}
-        self._masks: dict[NodeBits, npt.NDArray[np.float64]] = {}
+        self.offers: dict[_Asked, dict[int, _Offer]] = {}
+        """What nodes have for jobs that ask alike, by how many jobs are gone."""
+        self._screens: dict[Kind, Screen] = {}
+        self._masks: dict[NodeBits, Amounts] = {}
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
     # ------------------------------------------------------------------------------ counting
-    def first_enough(self, kind: Kind, nodes: NodeBits) -> int:
-        """Return how many jobs have to be gone at least before one of a kind can fit on some nodes.
-
-        One more than there are: it cannot. The search begins where the last one for the kind ended.
-        """
-        most = len(self._jobs)
-        least, over, step = 0, most + 1, 1
-        at = min(self._last_found.get(kind, most // 2), most)
-        while least < over:
-            if self.is_enough(kind, nodes, at):
-                over, at = at, max(least, at - step)
-            else:
-                least, at = at + 1, min(over - 1, at + step)
-            step *= 2
-            if step >= over - least:
-                break
-        found = least + bisect.bisect_left(
-            range(least, over), True, key=lambda count: self.is_enough(kind, nodes, count)
-        )
-        self._last_found[kind] = found
+    def screen(self, kind: Kind) -> Screen:
+        """Return what says when one job of a kind may fit, which wants idle cores alone."""
+        found = self._screens.get(kind)
+        if found is None:
+            found = self._screens[kind] = Screen(self, kind)
         return found
 
-    def ended_by(self, instant: Seconds) -> int:
-        """Return how many jobs have ended by an instant."""
-        return bisect.bisect_right(self.ends, instant)
-
-    def is_enough(self, kind: Kind, nodes: NodeBits, count: int) -> bool:
-        """Whether there may be nodes and CPUs enough once so many jobs are gone; no less with each more.
-
-        :param kind: one that wants idle cores alone.
-        """
-        request = kind.request
-        offer = self._offers.get((count, kind))
-        if offer is None:
-            offer = self._offers[count, kind] = self._offer(kind, count)
-        serving = (offer.nodes & nodes).bit_count()
-        if serving < max(request.min_nodes, 1):
-            return False
-        if kind.wanted * max(request.min_nodes, 1) >= request.min_cpus:
-            return True
-        most = serving if request.max_nodes is None else min(serving, request.max_nodes)
-        return (
-            most * offer.most >= request.min_cpus and int(offer.cpus @ self._mask(nodes)) >= request.min_cpus
-        )
-
-    def _offer(self, kind: Kind, count: int) -> _Offer:
-        """Return what each node has for a job of a kind at most once so many jobs are gone."""
-        request, wanted = kind.request, max(kind.wanted, 1)
-        key = count, request.need, request.whole, request.memory_per_cpu, kind.least_memory
-        usable = self._usable.get(key)
-        if usable is None:
-            usable = self._usable[key] = self._most(kind, count)
-        offer = self._serving.get((key, wanted))
-        if offer is None:
-            serves = usable >= wanted
-            nodes = int.from_bytes(np.packbits(serves, bitorder="little").tobytes(), "little")
-            cpus = np.where(serves, usable, 0.0) if wanted > 1 else usable
-            offer = self._serving[key, wanted] = _Offer(nodes, cpus, int(cpus.max(initial=0)))
-        return offer
-
-    def _most(self, kind: Kind, count: int) -> npt.NDArray[np.float64]:
-        """Return how many CPUs of each node a job could use at most."""
+    def usable(self, kind: Kind, count: int) -> Amounts:
+        """Return how many CPUs of each node a job of a kind could use at most once so many jobs are gone."""
         layout, request = self.books.layout, kind.request
         idle, left = self._counted(count)
         threads = [threads_for(shape, request.need) for shape in layout.shapes]
         if len(threads) == 1:
-            usable = idle * threads[0]
+            usable = idle * threads[0] if threads[0] != 1 else idle
         else:
-            usable = idle * np.array([threads[at] for at in layout.shape_at], np.int64)
+            usable = idle * np.array([threads[at] for at in layout.shape_at], np.float64)
         if request.whole:
             usable = np.where(idle == self._full, usable, 0)
         if layout.track_memory:
             if request.memory_per_cpu and not request.whole:
                 usable = np.minimum(usable, left // request.memory_per_cpu)
             if kind.least_memory:
-                usable = np.where(left >= kind.least_memory, usable, 0)
-        return np.maximum(usable, 0).astype(np.float64)
+                usable = np.where(left >= kind.least_memory, usable, 0.0)
+        return np.maximum(usable, 0.0)
 
     def _counted(self, count: int) -> tuple[Amounts, Amounts]:
         """Return the idle cores and the free memory of each node once so many jobs are gone."""
@@ -178,12 +177,12 @@ class Timeline:
             over, nodes, cores, memory = self._held()
             size, upto = len(self._full), over[count - 1]
             # Cores that two jobs hold are counted twice: that is still no less than there will be.
-            idle = self._idle + np.bincount(nodes[:upto], cores[:upto], size).astype(np.int64)
-            left = self._left + np.bincount(nodes[:upto], memory[:upto], size).astype(np.int64)
+            idle = self._idle + np.bincount(nodes[:upto], cores[:upto], size)
+            left = self._left + np.bincount(nodes[:upto], memory[:upto], size)
             found = self._counts[count] = np.minimum(idle, self._full), left
         return found
 
-    def _held(self) -> tuple[Sequence[int], Amounts, Amounts, Amounts]:
+    def _held(self) -> tuple[Sequence[int], npt.NDArray[np.int64], Amounts, Amounts]:
         """Return node, cores and memory of all that the jobs hold, one after the other, and where each is over."""
         if self._flat is None:
             sizes = self.books.layout.core_count
@@ -204,12 +203,12 @@ class Timeline:
             self._flat = (
                 over,
                 np.array(nodes, np.int64),
-                np.array(cores, np.int64),
-                np.array(memory, np.int64),
+                np.array(cores, np.float64),
+                np.array(memory, np.float64),
             )
         return self._flat
 
-    def _mask(self, nodes: NodeBits) -> npt.NDArray[np.float64]:
+    def mask(self, nodes: NodeBits) -> Amounts:
         """Return 1 for each of some nodes, 0 for all others."""
         found = self._masks.get(nodes)
         if found is None:
