@@ -12,8 +12,9 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
-from makeway.model import Blocked, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
+from makeway.model import Blocked, Forecast, Job, JobState, ModeFlag, Partition, PreemptMode, Qos, Seconds
 from makeway.partition_bounds import BOUNDS
+from makeway.preemption import PreemptionTable
 from makeway.registry.limits import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.het import HetPlans
@@ -83,6 +84,7 @@ class Backfill:
         )
         self._sees_time = clockwork.sched_interval > 0 and attempts.ledger.rule("reasons_are_news")
         """Whether backfill may be the first to see that a victim is no longer exempt."""
+        self._lays_over = ModeFlag.GANG in attempts.ledger.preempt_mode.flags
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.limits_say("reservations")
         policies = attempts.placer.policies
@@ -117,7 +119,7 @@ class Backfill:
         self._stood_back.clear()
         self._tasks_planned.clear()
         ledger.searches = 0
-        self._seen.begin()
+        self._seen.begin(anew=self._lays_over and self._guards())
         self._licences = LicencePlan(ledger) if self._clockwork.bf_licenses else None
         if self._licences is not None:
             self._run_through(plan)
@@ -126,6 +128,11 @@ class Backfill:
         else:
             self._run_through(plan)
         self.keeps_idle = self._asked_of_idle and bool(plan.promised & ledger.idle)
+
+    def _guards(self) -> bool:
+        """Whether running jobs may be protected for a time, or by others."""
+        exempt = self._ledger.settings(PreemptionTable).exempt_time
+        return bool(exempt) or self._placer.rulings.any_protected
 
     def _run_while_any(self, plan: Plan, behind: Behind) -> None:
         """Make a pass that ends where nothing behind can start; all stand once in the queue, each by itself."""

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import Forecast, Job, ModeFlag, PreemptMode, Seconds, StartsBy
+from makeway.model import Forecast, Job, PreemptMode, Seconds, StartsBy
 from makeway_engine.ledger import Ledger
 
 Removable = list[tuple[Job, PreemptMode]]
@@ -80,13 +80,16 @@ class Seen:
         self._closed: dict[Hashable, dict[Seconds, Spans]] = {}
         """When jobs of a kind cannot start in this pass, by how long they run."""
 
-    def begin(self) -> None:
-        """Begin a pass, with another plan."""
+    def begin(self, *, anew: bool) -> None:
+        """Begin a pass, with another plan.
+
+        :param anew: whether time alone changes where jobs fit.
+        """
         self._displaced = {**self.removable}
         self.removable.clear()
         self._closed.clear()
-        if ModeFlag.GANG in self._ledger.preempt_mode.flags:
-            self.forget()  # over which jobs one may be laid changes with time
+        if anew:
+            self.forget()
         self.hold()
 
     def hold(self) -> None:

@@ -68,31 +68,31 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     """Test now, then after each batch of jobs that end within a window; each window is twice as long as the last."""
     known, kind, view = attempt.known, attempt.kind, attempt.view
     now, mode = view.now, known.mode
-    counts = not looks_beyond_idle(kind.request, mode)
-    timeline = known.timeline(view, ())
+    idle_only = not looks_beyond_idle(kind.request, mode)
+    screen = known.timeline(view, ()).screen(kind, mode)
     for choice in kind.choices:
-        if not counts or timeline.screen(kind).after(choice.among(attempt.nodes), 0):
+        if screen.after(choice.among(attempt.nodes), 0):
             found = attempt.try_on(choice)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes)
     choice = kind.choices[-1]
     nodes = choice.among(attempt.nodes & kind.able)
     extra = None
+    timeline = known.timeline(view, removable)
+    screen = timeline.screen(kind, mode)
     if removable:
-        timeline = known.timeline(view, removable)
         if mode.qos and any(how is PreemptMode.SUSPEND for _, how in removable):
             extra = Extra()
-        if not counts or timeline.screen(kind).after(nodes, 0):
+        if screen.after(nodes, 0):
             attempt.stand_on(timeline.books)
             found = attempt.try_on(choice, extra=extra)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes, preempts=True)
-    screen = timeline.screen(kind)
     for batch in timeline.batches(nodes):
-        if counts and not screen.after(nodes, batch.end):
+        if not screen.after(nodes, batch.end):
             continue
         # Where idle cores are all that counts, who else has left elsewhere makes no difference.
-        attempt.stand_on(timeline.books_after(batch.end, -1 if counts else nodes))
+        attempt.stand_on(timeline.books_after(batch.end, -1 if idle_only else nodes))
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
             at = timeline.end_of(batch, nodes)

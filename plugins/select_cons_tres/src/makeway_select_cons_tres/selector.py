@@ -27,7 +27,6 @@ from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.known import Known
 from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import MARKS
-from makeway_select_cons_tres.steps import looks_beyond_idle
 
 _MOST_KINDS_OF_PREEMPTORS = 32
 
@@ -200,9 +199,7 @@ class ConsSelector(Known):
     ) -> StartsBy:
         """Return what says whether CPUs and nodes are enough for such jobs by an instant."""
         kind = self.kind(job)
-        if looks_beyond_idle(kind.request, self.mode):
-            return lambda nodes, instant: True
-        screen = self.timeline(view, removable).screen(kind)
+        screen = self.timeline(view, removable).screen(kind, self.mode)
         if len(kind.choices) == 1:
             among = kind.choices[0].among
             return lambda nodes, instant: screen.by(among(nodes), instant)

@@ -25,6 +25,8 @@ from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, Request, rows_of
 from makeway_select_cons_tres.rows import Rows
 
+Bars = frozenset[int] | None
+"""Partitions, by index; None: all, and jobs that are in no row."""
 Cores = dict[int, CoreBits]
 """Cores that are not to be used, by node index; nodes without any are left out."""
 
@@ -406,6 +408,17 @@ def looks_beyond_idle(request: Request, mode: Mode) -> bool:
     if mode.gang or request.mark == AVAILABLE:
         return True
     return request.mark == RESERVED and not mode.exclusive_stops
+
+
+def barred(request: Request, books: Books, mode: Mode) -> Bars:
+    """Return the partitions on the cores of whose jobs a job is never laid; no less than there are."""
+    if not looks_beyond_idle(request, mode):
+        return None
+    own, parts = request.partition, books.parts
+    found = {at for at, part in parts.items() if mode.partition_prio and is_banned(part, own, mode)}
+    if rows_of(own.oversubscribe) == 1 and not mode.qos:  # which has an extra row
+        found.add(own.index)
+    return frozenset(found)
 
 
 IDLE = "idle cores"

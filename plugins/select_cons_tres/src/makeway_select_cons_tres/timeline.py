@@ -23,12 +23,13 @@ from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.request import NodeNeed
+from makeway_select_cons_tres.steps import Bars, Mode, barred
 
 Release = tuple[Seconds, int, Job]
 """Deadline and index of a running job, and the job (`ClusterView.releases`)."""
 Amounts = npt.NDArray[np.float64]
 """An amount by node; whole numbers, as `bincount` adds them up."""
-_Asked = tuple[NodeNeed, bool, int | None, int, int]
+_Asked = tuple[Bars, NodeNeed, bool, int | None, int, int]
 """What decides which CPUs of a node a job could use."""
 _FIRST_WINDOW: Seconds = 30.0
 _HALF_MINUTE: Seconds = 30.0
@@ -67,18 +68,19 @@ class Screen:
     Once they are, they are on more nodes and once more jobs are gone; a job cannot fit before.
     """
 
-    __slots__ = ("_cpus", "_kind", "_least", "_most", "_offers", "_timeline", "_wanted")
+    __slots__ = ("_bars", "_cpus", "_kind", "_least", "_most", "_offers", "_timeline", "_wanted")
 
-    def __init__(self, timeline: Timeline, kind: Kind) -> None:
+    def __init__(self, timeline: Timeline, kind: Kind, bars: Bars) -> None:
         request = kind.request
         self._timeline = timeline
         self._kind = kind
+        self._bars = bars
         self._least = max(request.min_nodes, 1)
         self._most = request.max_nodes
         self._wanted = max(kind.wanted, 1)
         self._cpus = 0 if kind.wanted * self._least >= request.min_cpus else request.min_cpus
         """How many are to be counted; 0: nodes are enough."""
-        asked = request.need, request.whole, request.memory_per_cpu, kind.least_memory, self._wanted
+        asked = bars, request.need, request.whole, request.memory_per_cpu, kind.least_memory, self._wanted
         self._offers = timeline.offers.setdefault(asked, {})
 
     def by(self, nodes: NodeBits, instant: Seconds) -> bool:
@@ -103,7 +105,7 @@ class Screen:
         return serving == offer.nodes or int(offer.cpus @ self._timeline.mask(nodes)) >= wanted
 
     def _offer(self, count: int) -> _Offer:
-        cpus = self._timeline.usable(self._kind, count)
+        cpus = self._timeline.usable(self._kind, self._bars, count)
         serves = cpus >= self._wanted
         nodes = int.from_bytes(np.packbits(serves, bitorder="little").tobytes(), "little")
         if self._wanted > 1:
@@ -132,10 +134,10 @@ class Timeline:
         self._seconds = [clockwork.whole_second(end) if end < math.inf else end for end in self.ends]
         layout = books.layout
         self._full = np.array(layout.core_count, np.float64)
-        self._idle = self._full - np.array([cores.bit_count() for cores in books.busy], np.float64)
         self._left = np.array(layout.memory, np.float64) - np.array(books.memory, np.float64)
-        self._flat: tuple[Sequence[int], npt.NDArray[np.int64], Amounts, Amounts] | None = None
-        self._counts: dict[int, tuple[Amounts, Amounts]] = {}
+        self._flat: tuple[Sequence[int], npt.NDArray[np.int64], Amounts] | None = None
+        self._cores_of: dict[Bars, Amounts] = {}
+        self._counts: dict[tuple[Bars, int], tuple[Amounts, Amounts]] = {}
         self.offers: dict[_Asked, dict[int, _Offer]] = {}
         """What nodes have for jobs that ask alike, by how many jobs are gone."""
         self._screens: dict[Kind, Screen] = {}
@@ -143,23 +145,23 @@ class Timeline:
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
     # ------------------------------------------------------------------------------ counting
-    def screen(self, kind: Kind) -> Screen:
-        """Return what says when one job of a kind may fit, which wants idle cores alone."""
+    def screen(self, kind: Kind, mode: Mode) -> Screen:
+        """Return what says when one job of a kind may fit."""
         found = self._screens.get(kind)
         if found is None:
-            found = self._screens[kind] = Screen(self, kind)
+            found = self._screens[kind] = Screen(self, kind, barred(kind.request, self.books, mode))
         return found
 
-    def usable(self, kind: Kind, count: int) -> Amounts:
+    def usable(self, kind: Kind, bars: Bars, count: int) -> Amounts:
         """Return how many CPUs of each node a job of a kind could use at most once so many jobs are gone."""
         layout, request = self.books.layout, kind.request
-        idle, left = self._counted(count)
+        idle, left = self._counted(bars, count)
         threads = [threads_for(shape, request.need) for shape in layout.shapes]
         if len(threads) == 1:
             usable = idle * threads[0] if threads[0] != 1 else idle
         else:
             usable = idle * np.array([threads[at] for at in layout.shape_at], np.float64)
-        if request.whole:
+        if request.whole and bars is None:
             usable = np.where(idle == self._full, usable, 0)
         if layout.track_memory:
             if request.memory_per_cpu and not request.whole:
@@ -168,44 +170,61 @@ class Timeline:
                 usable = np.where(left >= kind.least_memory, usable, 0.0)
         return np.maximum(usable, 0.0)
 
-    def _counted(self, count: int) -> tuple[Amounts, Amounts]:
-        """Return the idle cores and the free memory of each node once so many jobs are gone."""
-        if not count:
-            return self._idle, self._left
-        found = self._counts.get(count)
+    def _counted(self, bars: Bars, count: int) -> tuple[Amounts, Amounts]:
+        """Return the cores that nothing barred holds and the free memory of each node once so many jobs are gone."""
+        found = self._counts.get((bars, count))
         if found is None:
-            over, nodes, cores, memory = self._held()
-            size, upto = len(self._full), over[count - 1]
-            # Cores that two jobs hold are counted twice: that is still no less than there will be.
-            idle = self._idle + np.bincount(nodes[:upto], cores[:upto], size)
+            over, nodes, memory = self._held()
+            size, upto = len(self._full), over[count - 1] if count else 0
             left = self._left + np.bincount(nodes[:upto], memory[:upto], size)
-            found = self._counts[count] = np.minimum(idle, self._full), left
+            # Cores that two jobs hold are counted twice: that is still no less than there will be.
+            idle = self._idle(bars) + np.bincount(nodes[:upto], self._cores(bars)[:upto], size)
+            found = self._counts[bars, count] = np.minimum(idle, self._full), left
         return found
 
-    def _held(self) -> tuple[Sequence[int], npt.NDArray[np.int64], Amounts, Amounts]:
-        """Return node, cores and memory of all that the jobs hold, one after the other, and where each is over."""
-        if self._flat is None:
+    def _idle(self, bars: Bars) -> Amounts:
+        """Return the cores of each node that nothing barred holds now."""
+        books = self.books
+        if bars is None:
+            return self._full - np.array([cores.bit_count() for cores in books.busy], np.float64)
+        parts = [part for index, part in books.parts.items() if index in bars]
+        idle = self._full.copy()
+        for index, cores in books.cores_in(parts, -1).items():
+            idle[index] -= cores.bit_count()
+        return idle
+
+    def _cores(self, bars: Bars) -> Amounts:
+        """Return how many cores the jobs hold on each of their nodes, as `_held` lists them; 0: they bar nothing."""
+        found = self._cores_of.get(bars)
+        if found is None:
             sizes = self.books.layout.core_count
+            cores: list[int] = []
+            for job in self._jobs:
+                held = job.allocation
+                if held is None:
+                    continue
+                if bars is not None and job.partition.index not in bars:
+                    cores += [0] * len(held.node_indices)
+                elif held.cores is None:
+                    cores += [sizes[index] for index in held.node_indices]
+                else:
+                    cores += [each.bit_count() for each in held.cores]
+            found = self._cores_of[bars] = np.array(cores, np.float64)
+        return found
+
+    def _held(self) -> tuple[Sequence[int], npt.NDArray[np.int64], Amounts]:
+        """Return node and memory of all that the jobs hold, one after the other, and where each is over."""
+        if self._flat is None:
             over: list[int] = []
             nodes: list[int] = []
-            cores: list[int] = []
             memory: list[int] = []
             for job in self._jobs:
                 held = job.allocation
                 if held is not None:
-                    indices, had = held.node_indices, held.cores
-                    nodes += indices
-                    cores += (
-                        [sizes[i] for i in indices] if had is None else [each.bit_count() for each in had]
-                    )
-                    memory += [0] * len(indices) if held.memory_mb is None else held.memory_mb
+                    nodes += held.node_indices
+                    memory += [0] * len(held.node_indices) if held.memory_mb is None else held.memory_mb
                 over.append(len(nodes))
-            self._flat = (
-                over,
-                np.array(nodes, np.int64),
-                np.array(cores, np.float64),
-                np.array(memory, np.float64),
-            )
+            self._flat = over, np.array(nodes, np.int64), np.array(memory, np.float64)
         return self._flat
 
     def mask(self, nodes: NodeBits) -> Amounts:

@@ -25,6 +25,8 @@ class Kind(enum.Enum):
 
     def conflict(self, one: Job, other: Job, cluster: Cluster) -> bool:
         """Whether two jobs cannot be active together, nobody else considered."""
+        if not one.nodes & other.nodes:
+            return False
         row = Row(self, cluster)
         row.add(one, first=True)
         return not row.fits(other)
