@@ -27,7 +27,7 @@ import attrs
 from makeway.errors import ConfigError, MakewayError, reason_of
 from makeway.settings import structure, unstructure
 from makeway.state import Held
-from makeway_local_world.keeping.files import create_durably, open_directory, write_durably
+from makeway_local_world.keeping.files import create_durably, open_directory, write_all, write_durably
 
 T = TypeVar("T")
 VERSION = 2
@@ -346,8 +346,12 @@ def store_held(state: Path, job_id: str, incarnation: int, held: Held) -> None:
     :raises OSError: it cannot be stored.
     """
     path = directory_of(state, job_id) / beside(job_id, HELD, incarnation)
-    with open(path, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        json.dump({"held": unstructure(held), "wall": time.time()}, stream)
+    told = json.dumps({"held": unstructure(held), "wall": time.time()})
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(handle, told.encode())
+    finally:
+        os.close(handle)
 
 
 def load_held(state: Path, job_id: str, incarnation: int) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ The mandate is what root does for a start; the request is what the owner's proce
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pwd
@@ -70,7 +71,7 @@ def mandate_of(
         "v": words.VERSION,
         "job": job.id,
         "incarnation": action.incarnation,
-        "boot": proc.boot_id(),
+        "boot": _boot_id(),
         "monotonic": time.monotonic(),
         "wall": time.time(),
         "uid": submission.uid,
@@ -145,6 +146,12 @@ def _argv(submission: Submission) -> list[str]:
     kind = "pty" if submission.pty else "streams"
     host = [sys.executable, "-I", "-m", "makeway_local_world.terminals.host"]
     return [*host, kind, submission.terminal, *submission.command]
+
+
+@functools.cache
+def _boot_id() -> str:
+    """Return what names this boot of the machine, which this process does not outlive."""
+    return proc.boot_id()
 
 
 def ahead_of(submission: Submission, limit: float | None) -> dict[str, Any] | None:
