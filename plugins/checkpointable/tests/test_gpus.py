@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from makeway_checkpointable import cuda, obstacles
+from makeway_checkpointable.command import checkpointable
 
 HELP = "--get-state --pid <pid>\n--action lock | checkpoint | restore | unlock --pid <pid> [--timeout <ms>]\n"
 TOOL = """#!/usr/bin/python3 -I
@@ -251,6 +253,12 @@ def test_a_cuda_checkpoint_that_is_no_use_says_why(
     found = cuda.find(None, {"PATH": f"{tmp_path}:/bin"}, tmp_path / "version")
     assert found.path == ""
     assert why in found.why
+
+
+def test_a_cuda_checkpoint_that_is_named_has_to_be_there(tmp_path: Path) -> None:
+    words = ["--dir", str(tmp_path / "x"), "--cuda-checkpoint", str(tmp_path / "none"), "--", "true"]
+    assert CliRunner().invoke(checkpointable, words).exit_code == 2
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_job_with_some_of_the_gpus_would_come_back_to_those_of_another(

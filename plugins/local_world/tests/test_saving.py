@@ -282,7 +282,7 @@ def test_a_journal_that_a_power_cut_damaged_costs_no_work(counting: Site, copied
     kill_keeper(site, urgent)
     site.until(lambda: not site.left(), "the end of all that ran")
     (path,) = (site.state / "run").glob(f"{urgent}.*/started")
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}))
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}) + "\n")
     (site.state / "journal.db").write_bytes(os.urandom(8192))
     if not copied:
         (site.state / "journal.backup.db").unlink(missing_ok=True)

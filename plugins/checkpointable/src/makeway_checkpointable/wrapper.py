@@ -62,6 +62,10 @@ def run(
     why = obstacles.of_command(command)
     if why is not None:
         return _refuse(why)
+    gpus = cuda.find(given_cuda)
+    if given_cuda is not None and gpus.why:
+        return _refuse(gpus.why)
+    gpus = gpus._replace(why=gpus.why or cuda.shared(cuda.visible()))
     try:
         found = criu.find(given_criu)
         place = Place(directory)
@@ -72,8 +76,6 @@ def run(
     if ended is not None:
         say(f"it has ended in this job before, with status {ended}: nothing is left to do")
         return ended
-    gpus = cuda.find(given_cuda)
-    gpus = gpus._replace(why=gpus.why or cuda.shared(cuda.visible()))
     signals = _Signals()
     try:
         pid, channel = warden.fork(
