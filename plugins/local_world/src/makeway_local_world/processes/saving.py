@@ -59,7 +59,9 @@ class Saving:
             return f"it cannot leave its GPUs: {on_gpus}"
         return self._why or obstacles.of_command(words, environment) or ""
 
-    def saved(self, request: dict[str, Any], submission: Submission, job: Job) -> dict[str, Any]:
+    def saved(
+        self, request: dict[str, Any], submission: Submission, job: Job, *, gpus: bool
+    ) -> dict[str, Any]:
         """Return a request whose program is saved; for a job without an obstacle."""
         if submission.checkpoint is not None:
             return request
@@ -67,7 +69,7 @@ class Saving:
         name = f"{self._daemon}-{file_name(job.id)}-{int(job.spec.wall_submit or 0)}"
         place = f'saved="{_STATE}/"{shlex.quote(name)}'
         run = shlex.join([sys.executable, "-I", "-m", "makeway_checkpointable", "--criu", self._criu])
-        if self.cuda.path:
+        if gpus:
             run += f" --cuda-checkpoint {shlex.quote(self.cuda.path)}"
         run += ' --dir "$saved"'
         options = " --here" if every is None else f" --here --every {every:g}"

@@ -78,7 +78,7 @@ class Site:
             gpus=gpus,
         )
         if not obstacle:
-            request = self.saving.saved(request, submission, action.job)
+            request = self.saving.saved(request, submission, action.job, gpus=bool(gpus))
         return mandate, encode(request), tuple(gpus or ())
 
     def _submission(self, job: Job) -> Submission:
