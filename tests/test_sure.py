@@ -59,16 +59,9 @@ class Sure(Plain):
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__()
-        self.view = view
-        self.admitted_until = self.far
         self.surely_valid = lambda job: int(job.id) % 9 != 8
         self.calm_until = lambda: math.inf
         self.marked_until = lambda: math.inf if view.now > 100 else view.now
-
-    def far(self, job: Job) -> float:
-        """Be sure where there are few jobs, active and waiting."""
-        view = self.view
-        return math.inf if len(view.active) + len(view.pending) <= MOST else view.now
 
 
 class Plugin:
@@ -95,7 +88,6 @@ def test_what_is_sure_is_asked_less_often_and_nothing_else_changes() -> None:
     assert often.count("validate") == 40
     assert "expired" not in rarely
     assert 0 < rarely.count("marks") < often.count("marks") / 2
-    assert 0 < rarely.count("admit") < often.count("admit") - 15
 
 
 def promising(name: str, promise: Any) -> Plugin:
@@ -117,10 +109,6 @@ def failing(job: Any = None) -> float:
 @pytest.mark.parametrize(
     ("name", "promise", "text"),
     [
-        ("admitted_until", 3, "admitted_until is 3; allowed: a function, or None"),
-        ("admitted_until", lambda job: "soon", "allowed: seconds"),
-        ("admitted_until", lambda job: math.nan, "allowed: seconds"),
-        ("admitted_until", failing, "no idea"),
         ("surely_valid", lambda job: 1, "allowed: True or False"),
         ("surely_valid", failing, "no idea"),
         ("calm_until", lambda: None, "allowed: seconds"),
@@ -137,7 +125,7 @@ def test_what_is_promised_is_checked(name: str, promise: Any, text: str) -> None
     assert "makeway_limits" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["admitted_until", "surely_valid", "calm_until", "marked_until"])
+@pytest.mark.parametrize("name", ["surely_valid", "calm_until", "marked_until"])
 def test_nothing_need_be_promised(name: str) -> None:
     """None: limits are asked as ever."""
     run = replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": promising(name, None)}))

@@ -170,11 +170,6 @@ class Limits:
     asked again; only looked at where no other plugin has a say about the job. It then waits for that reason, and is
     not tried. None for a job: that is not known.
     """
-    admitted_until: Callable[[Job], Seconds] | None = None
-    """Up to when `admit` surely lets a job in, if no other starts or comes meanwhile.
-
-    Now or earlier: that is not known. None: it never is.
-    """
     surely_valid: Callable[[Job], bool] | None = None
     """Whether `validate` surely takes a job that is submitted; None: not promised."""
     calm_until: Callable[[], Seconds] | None = None

@@ -22,7 +22,7 @@ METHODS = (
 """What limits may say."""
 _PROMISES = (
     *("concerns", "in_sets", "by_request", "inadmissible"),
-    *("admitted_until", "surely_valid", "calm_until", "marked_until"),
+    *("surely_valid", "calm_until", "marked_until"),
 )
 
 
@@ -235,24 +235,6 @@ class LimitsAsker(Asker):
         """Return the test of which jobs are placed in sets of nodes; None: none is."""
         found = [each.limits.in_sets for each in self._saying["node_sets"]]
         return _any_of(found) if found else None
-
-    def admitted_until(self) -> tuple[Callable[[Job], Seconds], Sequence[Callable[[Job], bool]]] | None:
-        """Return what says up to when limits surely let a job in; None: no plugin can say.
-
-        Beside it stand the tests of jobs about which others have a say; it knows nothing of these.
-        """
-        others: list[Callable[[Job], bool]] = []
-        known: list[Callable[[Job], Seconds]] = []
-        for has in self._saying["admit"]:
-            if (promise := has.limits.admitted_until) is not None:
-                known.append(self.instant_of(has.plugin, HOOK, "admitted_until", promise))
-            elif has.limits.concerns is not None:
-                others.append(has.limits.concerns)
-            else:
-                return None
-        if len(known) == 1:
-            return known[0], others
-        return (lambda job: min([each(job) for each in known], default=math.inf)), others
 
     def surely_valid(self) -> Callable[[Job], bool] | None:
         """Return what says of a job that is submitted whether it is surely taken; None: that is not known."""

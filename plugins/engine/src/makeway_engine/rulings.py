@@ -10,7 +10,7 @@ from typing import cast
 
 import attrs
 
-from makeway.model import Blocked, ClusterView, Job, PreemptMode, Protection, Seconds
+from makeway.model import Blocked, ClusterView, Job, PreemptMode, Protection
 from makeway.registry import Policies
 from makeway_engine.ledger import Ledger
 from makeway_engine.view_without import ViewWithout
@@ -34,12 +34,6 @@ class Rulings:
         self._policies = policies
         self.limited: Callable[[Job], bool] = lambda job: True
         """Whether limits are about a job at all: if not, they are not asked."""
-        self.let_in_until: Callable[[Job], Seconds] | None = None
-        """Says up to when limits surely let a job in; None: no plugin can say."""
-        self.others: Sequence[Callable[[Job], bool]] = ()
-        """Tell whom others than those have a say about."""
-        self.moved: set[str] = set()
-        """Jobs that wait elsewhere than where they were submitted to: what was known of them does not hold."""
         self._vetoing = policies.implements("makeway_protect")
         self._ahead = ahead
         self.stubborn: dict[str, Protection] = {}
@@ -75,24 +69,12 @@ class Rulings:
     def bind(self, ledger: Ledger) -> None:
         """Find out who knows for sure, before the first job comes."""
         self.limited = self._policies.limited()
-        found = self._policies.admitted_until()
-        if found is not None:
-            self.let_in_until, self.others = found
 
     def kept_out(
         self, job: Job, ledger: Ledger, without: Sequence[tuple[Job, PreemptMode]] = ()
     ) -> Blocked | None:
         """Return the limit that keeps `job` out once these have made way; None: none does."""
         if not self.limited(job):
-            return None
-        let_in_until = self.let_in_until
-        if (
-            let_in_until is not None
-            and not without
-            and job.id not in self.moved
-            and let_in_until(job) > ledger.now
-            and not (self.others and any(about(job) for about in self.others))
-        ):
             return None
         view = cast(ClusterView, ViewWithout(ledger, without)) if without else ledger
         return self._policies.admit(job, view)

@@ -55,7 +55,6 @@ class GoingOn:
         partition, *self._left = self._left
         for each in self._alike(job):
             self._queue.confine(each, partition)
-            self._placer.rulings.moved.add(each.id)
             reason = beyond(each, partition)
             if reason:
                 self._placer.beyond[each.id] = reason

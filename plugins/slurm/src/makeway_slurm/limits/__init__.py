@@ -50,9 +50,6 @@ What comes of it:
 * `judge`: all that limits know of one run.
 * `waiting`: which limit keeps a pending job out.
 * `answers`: that limit in words.
-* `headroom`: knowing for sure that none keeps a job out.
-* `room`: how much limits leave beside a job.
-* `simple`: jobs of whom little has to be looked at.
 """
 
 from __future__ import annotations
@@ -80,7 +77,6 @@ class SlurmLimits(Limits):
         """Judge by them."""
         judge = self._judge = view.book(Judge)
         self._safe = view.settings(Settings).safe
-        self.admitted_until = judge.headroom.until
         self.surely_valid = judge.submission.takes
         self.calm_until = (lambda: math.inf) if self._safe else judge.ending.calm_until
 

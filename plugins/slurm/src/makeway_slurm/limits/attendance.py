@@ -1,7 +1,7 @@
 """Keep who is present and who is active, for the limits of one run.
 
 Of most jobs, limits want no more than to know that they are there. So each event is taken at one go: what it means for
-counts, for the room that limits leave, and for jobs that may have to end is noted where each of these finds it.
+counts, and for jobs that may have to end, is noted where each of these finds it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from makeway_slurm.limits.asked import Remembered
 from makeway_slurm.limits.counts import CountBook, Holding, Seat
 from makeway_slurm.limits.elsewhere import Elsewhere
 from makeway_slurm.limits.ending import Ending
-from makeway_slurm.limits.headroom import Headroom
 
 _new = tuple.__new__
 
@@ -20,8 +19,6 @@ _new = tuple.__new__
 class Attendance:
     """Is told of all jobs. See `makeway.model.Roll`."""
 
-    headroom: Headroom
-    """Knows who is surely let in."""
     ending: Ending
     """Running jobs that may have to end."""
 
@@ -67,7 +64,7 @@ class Attendance:
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Count what a job holds that has started."""
-        counts, headroom, job_id = self._counts, self.headroom, job.id
+        counts, job_id = self._counts, job.id
         held = self._usage.held_by(job, view.cluster)
         if job_id in self._elsewhere.present:
             self._elsewhere.left(job_id)
@@ -81,10 +78,6 @@ class Attendance:
         counts.held[job_id] = counts.begun[job_id] = holding
         if job_id in self._remembered:
             del self._remembered[job_id]
-        headroom.changes += 1
-        if headroom.stands:
-            limit = job.time_limit
-            headroom.take_up(job_id, held, limit / 60.0 * seat.factor if limit is not None else 0.0)
         if self._ends:
             self.ending.started(job, seat.group, held)
 
@@ -100,18 +93,13 @@ class Attendance:
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Count no longer what it held: at once, before its nodes are clean (11.1)."""
-        counts, headroom, job_id = self._counts, self.headroom, job.id
+        del view
+        counts, job_id = self._counts, job.id
         holding = counts.held.pop(job_id)
         if job_id in counts.begun:
             del counts.begun[job_id]
         else:
             counts.over.append(holding)
-        headroom.changes += 1
-        limit, began = job.time_limit, job.started_at
-        if limit is None or began is None or view.now - began > limit:
-            headroom.stands = False  # it made up for minutes of others, which count in full now
-        elif job_id in headroom.since:
-            headroom.spent -= headroom.since.pop(job_id)
         if self._ends:
             self.ending.left(job_id, holding.seat.group)
 

@@ -9,16 +9,13 @@ from makeway_slurm.limits.attendance import Attendance
 from makeway_slurm.limits.deny import Strictness, TooLarge
 from makeway_slurm.limits.ending import Ending
 from makeway_slurm.limits.given_time import GivenTime
-from makeway_slurm.limits.headroom import Headroom
 from makeway_slurm.limits.listing import Listing
 from makeway_slurm.limits.node_cap import node_cap
 from makeway_slurm.limits.qos_limits import limits_of
 from makeway_slurm.limits.requested import Requested
 from makeway_slurm.limits.requests import Requests
-from makeway_slurm.limits.room import Room
 from makeway_slurm.limits.rulebook import RuleBook
 from makeway_slurm.limits.settings import Settings
-from makeway_slurm.limits.simple import Simple
 from makeway_slurm.limits.submission import Submission
 from makeway_slurm.limits.submits import Submits
 from makeway_slurm.limits.waiting import Waiting
@@ -37,10 +34,9 @@ class Judge(Attendance):
         rules = self._rules = RuleBook(usage.tree if enforced else None, qos, limits if enforced else {})
         strictness, requested, whole_nodes = Strictness(qos), Requested(view), WholeNodes(view)
         listing = self.listing = Listing(rules, counts, usage)
-        simple = Simple(view, counts, listing, whole_nodes)
         self.given_time = GivenTime(strictness, rules, counts, requested)
         self.requests = Requests(
-            view, counts, listing, simple, requested, whole_nodes, self.given_time.of, self._remembered
+            view, counts, listing, requested, whole_nodes, self.given_time.of, self._remembered
         )
         door = Door(view, settings, usage)
         there = self._elsewhere.any
@@ -50,10 +46,7 @@ class Judge(Attendance):
         submits = Submits(rules, counts, self._elsewhere)
         self.submission = Submission(door, submits, too_large, strictness, counts, has_partition_qos=there)
         self.ending = Ending(view, rules, usage, counts, listing.entry_of)
-        room = Room(counts, usage, self.ending)
-        known = self.requests.known
-        self.waiting = Waiting(view, counts, usage, self.ending, door, known)
-        self.headroom = Headroom(view, known, simple.box, door, room.fits)
+        self.waiting = Waiting(view, counts, usage, self.ending, door, self.requests.known)
 
     def node_cap(self, job: Job) -> int | None:
         """Return to how many nodes limits cap a job before any are chosen; None: to no number."""

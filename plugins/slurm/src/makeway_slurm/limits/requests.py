@@ -18,7 +18,6 @@ from makeway_slurm.limits.listing import Listing
 from makeway_slurm.limits.node_cap import most_nodes
 from makeway_slurm.limits.requested import Requested
 from makeway_slurm.limits.settings import Settings
-from makeway_slurm.limits.simple import Simple
 from makeway_slurm.limits.stages import in_order
 
 _MANY = 100_000
@@ -33,7 +32,6 @@ class Requests:
         view: ClusterView,
         counts: CountBook,
         listing: Listing,
-        simple: Simple,
         requested: Requested,
         whole_nodes: WholeNodes,
         limit_given: Callable[[Job], Seconds | None],
@@ -48,12 +46,10 @@ class Requests:
         self._unlimited = view.rule("no_time_limit_exceeds_minutes")
         self._counts = counts
         self._listing = listing
-        self._looks = simple.looks
         self._requested = requested
         self._whole_nodes = whole_nodes
         self._limit_given = limit_given
         self._remembered = remembered
-        self._by_looks: dict[Hashable, Asked] = {}
         self._alike: dict[Hashable, Asked] = {}
         """By all that tells two requests apart."""
 
@@ -71,17 +67,6 @@ class Requests:
 
     def anew(self, job: Job) -> Asked:
         """Return what a pending job asks for where it is tried."""
-        key = self._looks(job)
-        if key is None:
-            return self._in_full(job)
-        found = self._by_looks.get(key)
-        if found is None:
-            if len(self._by_looks) > _MANY:
-                self._by_looks.clear()
-            found = self._by_looks[key] = self._in_full(job)
-        return found
-
-    def _in_full(self, job: Job) -> Asked:
         counts = self._requested.by(job)
         if self._whole_nodes.taken_by(job, job.partition):
             counts = {**counts, CPU: self._whole_nodes.cpus(job, job.partition)}
