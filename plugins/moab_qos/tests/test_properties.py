@@ -14,9 +14,7 @@ from makeway.record import Preemption, to_json
 from makeway.settings import structure
 from makeway_app.replay import Options, Run, replay
 from makeway_engine.engine import Engine
-from makeway_moab_qos import conditions, reservations
-from makeway_moab_qos.board import board as board_of
-from makeway_moab_qos.board import forget
+from makeway_moab_qos import reservations
 from makeway_moab_qos.reader import translate
 from makeway_testing.invariants import InvariantChecker
 
@@ -138,12 +136,6 @@ def test_invariants_and_determinism(config: Config, specs: list[JobSpec]) -> Non
 
 def _looked_for_anew(patch: pytest.MonkeyPatch) -> None:
     """Let every question be answered by looking at all active jobs."""
-
-    def anew(active: Any, view: Any, known: Any, now: float, may: Any) -> Any:
-        forget(known)
-        return board_of(active, view, known, now, may)
-
-    patch.setattr(conditions, "board", anew)
     patch.setattr(
         reservations, "suspended", lambda view: [j for j in view.active if j.state is JobState.SUSPENDED]
     )
@@ -153,7 +145,7 @@ def _looked_for_anew(patch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=100, deadline=None)
 @given(configs(), jobs())
 def test_what_is_remembered_changes_nothing(config: Config, specs: list[JobSpec]) -> None:
-    """Who may be displaced, and who is suspended: the same record as if nothing were remembered."""
+    """Which jobs are suspended: the same record as if nothing were remembered."""
     quick: list[str] = []
     _run(config, specs, quick)
     plain: list[str] = []

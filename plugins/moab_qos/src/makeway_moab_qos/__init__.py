@@ -17,7 +17,7 @@ order          the queue; marks of backfilled jobs (7.3)
 turns          who is tried next, without ordering the whole queue; `streams`
                keeps it for that, and `plain` says of whom only room decides
 conditions     who may preempt whom: conditions, context, guards (sections 3 and 6)
-board          who may be displaced by any preemptor, while nothing changes
+preemptees     how those stand that may be displaced
 victims        order of the candidates and search (section 4)
 actions        PREEMPTPOLICY and escalation (section 5); `capabilities` (section 13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`

@@ -14,10 +14,10 @@ from makeway.clockwork import Clockwork
 from makeway.features import alternatives
 from makeway.model import ClusterView, Job, PreemptMode, Seconds
 from makeway_moab_qos.actions import Method, asked_mode, method
-from makeway_moab_qos.board import Preemptee, Protected, board, standing
 from makeway_moab_qos.credentials import flags, qos_of, settings_of
 from makeway_moab_qos.fairshare import in_violation
 from makeway_moab_qos.limits import any_limits, beyond_soft, violates
+from makeway_moab_qos.preemptees import Preemptee, Protected, standing
 from makeway_moab_qos.priority import outranks_at, queued, start_priority
 from makeway_moab_qos.reservations import is_locked, lock_end, nodes_of, owner_reservations, owns
 from makeway_moab_qos.settings import Settings, Standing
@@ -171,13 +171,11 @@ def _preemptees(
 ) -> Iterable[Preemptee]:
     """Return who may be displaced at all by a job with such a right, in job-table order."""
     settings = settings_of(view)
-
-    def may(other: Job) -> bool:
-        return is_preemptee(other, job, right, view, now)
-
-    if right.ground == "preemptor" and not _class_rule(settings) and not view.made_way:
-        return board(active, view, settings, now, may)
-    return (standing(other, settings) for other in active if other.spec.het_id is None and may(other))
+    return (
+        standing(other, settings)
+        for other in active
+        if other.spec.het_id is None and is_preemptee(other, job, right, view, now)
+    )
 
 
 def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, now: Seconds) -> str:

@@ -12,7 +12,6 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_moab_qos.board import forget
 from makeway_moab_qos.credentials import qos_name, qos_of, settings_of
 from makeway_moab_qos.fairshare import book, is_on, violation
 from makeway_moab_qos.forgetting import forget_ended
@@ -149,7 +148,6 @@ def _keep_reservations(view: ClusterView, now: Seconds) -> None:
 def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
     """Return the jobs whose marks change; for the hook."""
     settings, use = settings_of(view), view.book(InUse)
-    forget(settings)
     forget_ended(view)
     book(view, now)
     if settings.reservation_policy == "HIGHEST":

@@ -1,17 +1,13 @@
-"""Keep who may be displaced by any job marked PREEMPTOR, as long as nobody starts, stops or gets a mark.
-
-When a queue is full of preemptors, each pass asks for every one of them whom it may displace. What the conditions say
-of a preemptee itself (C2, X2, X3) is the same for them all, and is found out once.
-"""
+"""Know how a preemptee stands, and which rule protects it (C2, C3, X2, X3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway.model import Job, JobState
 from makeway_moab_qos.actions import Method
 from makeway_moab_qos.settings import Settings
 
@@ -70,23 +66,3 @@ def standing(job: Job, settings: Settings) -> Preemptee:
     elif settings.maui and job.resumed_at != job.started_at:
         out = RESUMED
     return Preemptee(job, job.nodes, out)
-
-
-def board(
-    active: Sequence[Job], view: ClusterView, settings: Settings, now: Seconds, may: Callable[[Job], bool]
-) -> Sequence[Preemptee]:
-    """Return the preemptees among the active jobs, in job-table order.
-
-    :param may: says whether a job may be displaced by a job marked PREEMPTOR.
-    """
-    stamp = (view.version, now)
-    known: tuple[object, list[Preemptee]] | None = settings.memo.get("board")
-    if known is None or known[0] != stamp:
-        found = [standing(job, settings) for job in active if job.spec.het_id is None and may(job)]
-        known = settings.memo["board"] = (stamp, found)
-    return known[1]
-
-
-def forget(settings: Settings) -> None:
-    """Look at everybody anew: marks may have changed."""
-    settings.memo.pop("board", None)
