@@ -8,7 +8,7 @@ could not start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -145,27 +145,44 @@ class Promises:
         selector = self._selector
         request = selector.request(job)
         nodes = selector.static(job, job.partition.nodes & view.up)
+        if request.required & ~nodes:
+            return None
         length = job.time_limit if job.time_limit is not None else _FOREVER
-        for at, held in self._instants(request, nodes, view):
-            found = self._fit(request, nodes, at, held, before, view)
+        tasks = dict.fromkeys(bitmap.indices(nodes), 0)
+        """How many fit on each node at the instant that is looked at."""
+        total = 0
+        seen: list[dict[int, int]] = []
+        for at, held, changed in self._instants(request, nodes, view):
+            promised = [each.cores for each in before if each.at <= at < each.until]
+            if promised != seen:
+                changed.update(index for each in (*promised, *seen) for index in each if index in held)
+                seen = promised
+            for index in changed:
+                taken = held[index] + sum(each.get(index, 0) for each in promised)
+                fits = self._tasks_on(request, index, taken, at, view)
+                total += fits - tasks[index]
+                tasks[index] = fits
+            found = self._fit(request, nodes, tasks) if total >= request.tasks else None
             if found is not None:
                 return Promise(job.id, at, at + length, found)
         return None
 
     def _instants(
         self, request: Request, nodes: int, view: ClusterView
-    ) -> Iterator[tuple[Seconds, dict[int, int]]]:
+    ) -> Iterator[tuple[Seconds, dict[int, int], set[int]]]:
         """Yield the instants at which there may be room: now, and whenever jobs reach their limits.
 
-        With each goes what jobs will hold then: node -> cores.
+        With each goes what jobs will hold then, node -> cores, and of which nodes jobs hold less than at the last one.
         """
         books = self._selector.books
         held = {index: books.used[index] for index in bitmap.indices(nodes)}
         free = sum((books.cores[index] - used) * books.threads[index] for index, used in held.items())
         ends = view.releases()
+        changed = set(held)
         for number, (end, _, job) in enumerate(ends):
             if not number and end > view.now and free >= request.processors:
-                yield view.now, held
+                yield view.now, held, changed
+                changed = set()
             allocation = job.allocation
             if allocation is None or job.state is not JobState.RUNNING:
                 continue
@@ -174,49 +191,42 @@ class Promises:
                     cores = cores_of(allocation, at, books.cores[index]).bit_count()
                     held[index] -= cores
                     free += cores * books.threads[index]
+                    changed.add(index)
             last = number + 1 == len(ends) or ends[number + 1][0] > end
             if last and free >= request.processors:
-                yield max(end, view.now), held
+                yield max(end, view.now), held, changed
+                changed = set()
         if not ends and free >= request.processors:
-            yield view.now, held
+            yield view.now, held, changed
 
-    def _fit(
-        self,
-        request: Request,
-        nodes: int,
-        at: Seconds,
-        held: dict[int, int],
-        before: list[Promise],
-        view: ClusterView,
-    ) -> dict[int, int] | None:
-        selector = self._selector
-        cores, threads = selector.books.cores, selector.books.threads
-        required = request.required & nodes
-        if required != request.required:
-            return None
-        promised = [each.cores for each in before if each.at <= at < each.until]
+    def _tasks_on(self, request: Request, index: int, taken: int, at: Seconds, view: ClusterView) -> int:
+        """Return how many tasks fit on a node of which so many cores are taken."""
+        books = self._selector.books
+        if request.whole and taken:
+            return 0
+        fits = (books.cores[index] - taken) * books.threads[index] // request.per_task
+        if request.wants_memory and fits > 0:
+            fits = min(fits, self._by_memory(request, index, at, view))
+        if request.most_per_node is not None:
+            fits = min(fits, request.most_per_node)
+        return max(fits, 0)
+
+    def _fit(self, request: Request, nodes: int, tasks: Mapping[int, int]) -> dict[int, int] | None:
+        """Return the cores to hold of each node, of which so many tasks fit on each; None: they are too few."""
+        selector, required = self._selector, request.required
         room: list[tuple[int, int]] = []
         left = request.tasks
         for index in (*bitmap.indices(required), *selector.ordered(nodes & ~required)):
-            taken = held[index] + sum(each.get(index, 0) for each in promised)
-            if request.whole and taken:
-                continue
-            fits = (cores[index] - taken) * threads[index] // request.per_task
-            if request.wants_memory:
-                fits = min(fits, self._by_memory(request, index, at, view))
-            if request.most_per_node is not None:
-                fits = min(fits, request.most_per_node)
-            if fits > 0:
-                room.append((index, fits))
-                left -= fits
+            if tasks[index]:
+                room.append((index, tasks[index]))
+                left -= tasks[index]
             if left <= 0 and (request.max_nodes is None or len(room) <= request.max_nodes):
                 break
-        if left > 0:
-            return None
         most = len(room) if request.max_nodes is None or required else request.max_nodes
         chosen = within(room, request.tasks, most) if len(room) > most else _in_turn(room, request.tasks)
         if sum(use for _, use in chosen) < request.tasks or required & ~bitmap.of([at for at, _ in chosen]):
             return None
+        threads = selector.books.threads
         return {index: -(-use * request.per_task // threads[index]) for index, use in chosen}
 
     def _by_memory(self, request: Request, index: int, at: Seconds, view: ClusterView) -> int:
