@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections import Counter
 from random import Random
 from typing import Any
@@ -18,7 +20,7 @@ from makeway_backfill import Backfill, Sliding
 from makeway_backfill.behind import Behind, _Kinds
 from makeway_backfill.seen import Spans
 from makeway_select_cons_tres.selector import ConsSelector
-from makeway_select_cons_tres.timeline import Screen
+from makeway_select_cons_tres.timeline import Enough, Timeline
 from makeway_select_linear.selector import LinearSelector
 
 Found = tuple[float, Forecast, int] | None
@@ -356,5 +358,25 @@ def test_jobs_that_are_alike_change_nothing(seed: int, monkeypatch: pytest.Monke
 def test_counting_first_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same record if each moment is tried, whatever is free by then."""
     quick = _record(*_busy(seed))
-    monkeypatch.setattr(Screen, "after", lambda *_: True)
+    monkeypatch.setattr(Enough, "after", lambda *_: True)
     assert quick == _record(*_busy(seed))
+
+
+def test_what_was_foreseen_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replays run without a collector of garbage: nothing that a pass leaves behind may hold itself."""
+    made: list[weakref.ref[Timeline]] = []
+    begin = Timeline.__init__
+
+    def noted(self: Timeline, *given: Any, **named: Any) -> None:
+        begin(self, *given, **named)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(Timeline, "__init__", noted)
+    gc.disable()
+    try:
+        _record(*_busy(1))
+        kept = sum(each() is not None for each in made)
+    finally:
+        gc.enable()
+    assert len(made) > 50
+    assert kept <= 4, kept

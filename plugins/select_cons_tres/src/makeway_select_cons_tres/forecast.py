@@ -69,27 +69,26 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     known, kind, view = attempt.known, attempt.kind, attempt.view
     now, mode = view.now, known.mode
     idle_only = not looks_beyond_idle(kind.request, mode)
-    screen = known.timeline(view, ()).screen(kind, mode)
+    enough = known.enough(kind, view, ())
     for choice in kind.choices:
-        if screen.after(choice.among(attempt.nodes), 0):
+        if enough.after(choice.among(attempt.nodes), 0):
             found = attempt.try_on(choice)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes)
     choice = kind.choices[-1]
     nodes = choice.among(attempt.nodes & kind.able)
     extra = None
-    timeline = known.timeline(view, removable)
-    screen = timeline.screen(kind, mode)
+    timeline, enough = known.timeline(view, removable), known.enough(kind, view, removable)
     if removable:
         if mode.qos and any(how is PreemptMode.SUSPEND for _, how in removable):
             extra = Extra()
-        if screen.after(nodes, 0):
+        if enough.after(nodes, 0):
             attempt.stand_on(timeline.books)
             found = attempt.try_on(choice, extra=extra)
             if found is not None:
                 return Forecast(at=now, nodes=found.nodes, preempts=True)
     for batch in timeline.batches(nodes):
-        if not screen.after(nodes, batch.end):
+        if not enough.after(nodes, batch.end):
             continue
         # Where idle cores are all that counts, who else has left elsewhere makes no difference.
         attempt.stand_on(timeline.books_after(batch.end, -1 if idle_only else nodes))

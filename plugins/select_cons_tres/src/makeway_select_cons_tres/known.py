@@ -29,12 +29,12 @@ from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.one_node import cpus_on_one_node, wish_of
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
-from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
+from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage, barred
 from makeway_select_cons_tres.table import TableKey
 from makeway_slurm.preemption import exempt_time
 
 if TYPE_CHECKING:
-    from makeway_select_cons_tres.timeline import Timeline
+    from makeway_select_cons_tres.timeline import Enough, Timeline
 
 _MOST_REMEMBERED = 100_000
 
@@ -75,6 +75,8 @@ class Known:
         self._failed: dict[tuple[Kind, NodeBits], Shortage] = {}
         self._timelines: dict[int, tuple[Timeline, Sequence[tuple[Job, PreemptMode]]]] = {}
         """By identity of what is removed, which is kept so that no other has it."""
+        self._enough: dict[tuple[Kind, int], Enough] = {}
+        """By the identity of their timeline."""
         self._timelines_at: tuple[int, int] | None = None
         self._releases: Sequence[tuple[Seconds, int, Job]] = ()
         """The books that they are about, and when jobs leave them."""
@@ -155,6 +157,7 @@ class Known:
         if self._timelines_at != moment or self._releases != releases:
             self._timelines_at, self._releases = moment, [*releases]
             self._timelines.clear()
+            self._enough.clear()
         found = self._timelines.get(id(removable) if removable else 0)
         if found is None:
             from makeway_select_cons_tres.timeline import Timeline  # numpy takes as long as a small replay
@@ -168,6 +171,20 @@ class Known:
             timeline = Timeline(books, view, gone_with(removable, view))
             found = self._timelines[id(removable) if removable else 0] = timeline, removable
         return found[0]
+
+    def enough(self, kind: Kind, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]]) -> Enough:
+        """Return what says when one job of a kind may fit as jobs end.
+
+        :param removable: as for `timeline`.
+        """
+        timeline = self.timeline(view, removable)
+        found = self._enough.get((kind, id(timeline)))
+        if found is None:
+            from makeway_select_cons_tres.timeline import Enough
+
+            bars = barred(kind.request, self.books, self.mode)
+            found = self._enough[kind, id(timeline)] = Enough(timeline, kind, bars)
+        return found
 
     def failure(self, kind: Kind, nodes: NodeBits) -> Shortage | None:
         """Return what was missing when a job of this kind found no place on `nodes` as things stand."""

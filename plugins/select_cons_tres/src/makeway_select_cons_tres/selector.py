@@ -199,11 +199,11 @@ class ConsSelector(Known):
     ) -> StartsBy:
         """Return what says whether CPUs and nodes are enough for such jobs by an instant."""
         kind = self.kind(job)
-        screen = self.timeline(view, removable).screen(kind, self.mode)
+        enough = self.enough(kind, view, removable)
         if len(kind.choices) == 1:
             among = kind.choices[0].among
-            return lambda nodes, instant: screen.by(among(nodes), instant)
-        return lambda nodes, instant: any(screen.by(each.among(nodes), instant) for each in kind.choices)
+            return lambda nodes, instant: enough.by(among(nodes), instant)
+        return lambda nodes, instant: any(enough.by(each.among(nodes), instant) for each in kind.choices)
 
     def forecast(
         self,

@@ -23,7 +23,7 @@ from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.request import NodeNeed
-from makeway_select_cons_tres.steps import Bars, Mode, barred
+from makeway_select_cons_tres.steps import Bars
 
 Release = tuple[Seconds, int, Job]
 """Deadline and index of a running job, and the job (`ClusterView.releases`)."""
@@ -62,10 +62,11 @@ class _Offer:
     """All of these."""
 
 
-class Screen:
+class Enough:
     """Whether nodes and CPUs may be enough for a job of one kind, as others end.
 
-    Once they are, they are on more nodes and once more jobs are gone; a job cannot fit before.
+    Once they are, they are on more nodes and once more jobs are gone; a job cannot fit before. No timeline knows its
+    askers: replays run without a collector of garbage, and the two would keep each other.
     """
 
     __slots__ = ("_bars", "_cpus", "_kind", "_least", "_most", "_offers", "_timeline", "_wanted")
@@ -140,18 +141,10 @@ class Timeline:
         self._counts: dict[tuple[Bars, int], tuple[Amounts, Amounts]] = {}
         self.offers: dict[_Asked, dict[int, _Offer]] = {}
         """What nodes have for jobs that ask alike, by how many jobs are gone."""
-        self._screens: dict[Kind, Screen] = {}
         self._masks: dict[NodeBits, Amounts] = {}
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
     # ------------------------------------------------------------------------------ counting
-    def screen(self, kind: Kind, mode: Mode) -> Screen:
-        """Return what says when one job of a kind may fit."""
-        found = self._screens.get(kind)
-        if found is None:
-            found = self._screens[kind] = Screen(self, kind, barred(kind.request, self.books, mode))
-        return found
-
     def usable(self, kind: Kind, bars: Bars, count: int) -> Amounts:
         """Return how many CPUs of each node a job of a kind could use at most once so many jobs are gone."""
         layout, request = self.books.layout, kind.request
@@ -301,4 +294,4 @@ def _endless(view: ClusterView) -> list[Release]:
     return [(math.inf, job.index, job) for job in jobs]
 
 
-__all__ = ["Batch", "Release", "Timeline"]
+__all__ = ["Batch", "Enough", "Release", "Timeline"]
