@@ -30,6 +30,7 @@ from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.worlds.api import Step
 from makeway.worlds.events import (
+    Action,
     Command,
     Event,
     Finished,
@@ -360,14 +361,15 @@ def test_steps_go_to_the_disk_at_once_unless_the_world_can_tell_them_again(tmp_p
     """Starts that were intended and have come about may wait for the next step; nothing else may."""
     daemon = written(tmp_path / "journal.db")
     job, level = next(iter(daemon.engine.ledger.jobs.values())), 2  # FULL
-    for events, actions, expected in (
+    cases: tuple[tuple[Sequence[Event], tuple[Action, ...], int], ...] = (
         ([Started("1")], (), level - 1),
         ([Performed(1)], (), level - 1),
         ([Started("1"), Finished("2", JobState.COMPLETED)], (), level),
         ([Command("hold", "3")], (), level),
         ([Submitted(JobSpec(id="new"))], (), level),
         ([Started("1")], (Kill(job, "test", serial=10_000),), level),
-    ):
+    )
+    for events, actions, expected in cases:
         daemon.journal.write(Step(now=daemon.now, wall=0.0, events=events, actions=actions, lines=()))
         assert daemon.journal._database.execute("PRAGMA synchronous").fetchone() == (expected,), events
 

@@ -239,7 +239,7 @@ class Policies(LimitsAsker):
         """Return whether all answers about a pending job depend on its request alone; None: that is known of none."""
         return by_request_of(self, view)
 
-    def in_vain(self) -> Callable[[Job], Any]:
+    def in_vain(self) -> Callable[[Job], str | None]:
         """Return what says why a pending job would wait if it were tried now, or None where nobody knows."""
         return in_vain_of(self)
 

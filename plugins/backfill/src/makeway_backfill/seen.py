@@ -117,7 +117,7 @@ class Seen:
         if alike is None:
             return SeenOfKind(None, removable)
         found = self._kinds.get(alike)
-        if found is None:
+        if found is None or found.removable is not removable:  # time may protect others no longer
             found = self._kinds[alike] = SeenOfKind(alike, removable)
         return found
 

@@ -140,7 +140,7 @@ class Greedy:
         said = self._in_vain(job)
         if said is None:
             return False
-        self._ledger.wait_for(job, said if isinstance(said, str) else said.reason)
+        self._ledger.wait_for(job, said)
         return True
 
     def _go_through_shapes(self, shapes: Shapes) -> None:
