@@ -89,4 +89,21 @@ check "the reservation is gone" no_reservation
 check "no job is suspended or held" none_is_suspended
 scancel "$last"
 check "Slurm schedules by itself again" is "$late" RUNNING
+
+if makeway doctor 2>/dev/null | grep -q '^ok .*criu'; then
+    echo "--- a job that saves itself, by \`makeway checkpointable\`, which Slurm knows nothing of"
+    scancel -p low
+    cat >"$place/saved.sh" <<END
+#!/bin/sh
+exec makeway checkpointable --dir "$place/saved" -- sh -c 'for second in \$(seq 12); do echo \$second; sleep 1; done'
+END
+    saved=$(sbatch --parsable --requeue --open-mode=append -o "$place/saved.out" -N1 -n4 "$place/saved.sh")
+    check "it counts the seconds" grep -qsx 3 "$place/saved/stdout"
+    scancel --signal=TERM --batch "$saved"
+    check "told to leave, it is saved and waits again" is "$saved" PENDING
+    scontrol update JobId="$saved" StartTime=now
+    check "it completes" is "$saved" COMPLETED
+    seq 12 >"$place/expected"
+    check "it counted to 12, each second once" cmp -s "$place/expected" "$place/saved/stdout"
+fi
 echo "$checked checks passed"

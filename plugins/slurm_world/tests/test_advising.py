@@ -75,6 +75,23 @@ def test_a_new_job_of_the_higher_tier_displaces_the_job_on_the_node_it_asks_for(
     advice = advise(laid_over(found.config, policy), found.state, new).of("new")
     assert [(each.job, each.mode) for each in advice.displaced] == [("3", "requeue")]
     assert [each.nodes for each in advice.starts] == ["n4"]
+    # scontrol says RunTime=00:00:02 NumCPUs=6 of it
+    assert advice.core_hours == pytest.approx(2 * 6 / 3600)
+
+
+def test_what_checkpoints_would_save_is_said(fake_slurm: Path, policy: Path) -> None:
+    """In words and in JSON; a policy that suspends loses nothing."""
+    words = "-p", "high", "-n4", "-N1", "-w", "n4"
+    said = _run("whom", "--config", str(policy), "--no-slurm", "--", *words).output
+    assert (
+        "12 core-seconds of work would be lost; none of it, if these jobs ran under makeway checkpointable"
+        in said
+    )
+    told = json.loads(_run("whom", "--config", str(policy), "--json", "--no-slurm", "--", *words).output)
+    (lost,) = [each["core_hours_lost"] for each in told["policy"][0]["makes_way"]]
+    assert lost == round(2 * 6 / 3600, 3)
+    policy.write_text(REQUEUE.replace("requeue", "suspend"), encoding="utf-8")
+    assert "core-hours" not in _run("whom", "--config", str(policy), "--no-slurm", "--", *words).output
 
 
 def test_a_job_that_the_policy_cannot_have_is_named(texts: Texts, policy: Path) -> None:
@@ -202,6 +219,9 @@ def test_the_diary_tells_what_each_side_did(texts: Texts, policy: Path) -> None:
     assert diary.counts["started by slurm alone"] == 1
     assert diary.counts["displaced by slurm"] == 1
     assert diary.counts["started by both"] == 0
+    # scontrol says RunTime=00:00:04 NumCPUs=8 of job 2
+    assert diary.core_hours == pytest.approx(4 * 8 / 3600)
+    assert entry["slurm"]["core_hours_lost"] == round(4 * 8 / 3600, 3)
 
 
 # ----------------------------------------------------------------------------- name of the lease

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -644,4 +645,5 @@ def test_the_trial_runs_through() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "14 checks passed" in done.stdout
+    saved = 4 if shutil.which("criu") else 0
+    assert f"{14 + saved} checks passed" in done.stdout

@@ -14,9 +14,10 @@ import attrs
 from makeway import vendors
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError, Problem
-from makeway.model import JobSpec, JobState, Seconds
+from makeway.model import JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
+from makeway.shapes import Shapes
 from makeway.state import State
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
@@ -45,6 +46,8 @@ class Displacement:
     """requeue, suspend, cancel or checkpoint."""
     preemptor: str
     why: str
+    core_hours: float = 0.0
+    """Work that it would lose: a requeue or a cancel throws away what it did since its start."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,6 +62,11 @@ class Advice:
     """Job that could never run under the policy -> why."""
     left_out: tuple[str, ...] = ()
     """Jobs that could not be taken over, a sentence each."""
+
+    @property
+    def core_hours(self) -> float:
+        """Work that would be lost in all; none of it, if these jobs were saved before they leave."""
+        return sum(each.core_hours for each in self.displaced)
 
     def of(self, job: str) -> Advice:
         """Return what concerns one job."""
@@ -78,7 +86,7 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
     :raises PluginError, PolicyError: the policy cannot be had, or fails.
     :raises ConfigError: no job of the state can be taken over.
     """
-    state, left_out = adoptable(config, state)
+    state, left_out, before = _adoptable(config, state)
     still = attrs.evolve(
         config,
         scheduler=attrs.evolve(
@@ -97,12 +105,14 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
     def heard(line: Line) -> None:
         data = line.data
         if line.kind == "preempt":
+            mode = str(data.get("mode", ""))
             displaced.append(
                 Displacement(
                     job=line.job,
-                    mode=str(data.get("mode", "")),
+                    mode=mode,
                     preemptor=str(data.get("preemptor") or ""),
                     why=str(data.get("why", "")),
+                    core_hours=_lost_by(before, line.job, PreemptMode(mode)),
                 )
             )
         elif line.kind == "rejected":
@@ -130,8 +140,15 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
     )
 
 
-def adoptable(config: Config, state: State) -> tuple[State, tuple[str, ...]]:
-    """Return a state without the jobs that the configuration cannot have, and say which these are.
+def _lost_by(before: Engine, job_id: str, mode: PreemptMode) -> float:
+    """Return the core-hours that a job would lose."""
+    job = before.ledger.jobs[job_id]
+    seconds = job.cost(mode, before.ledger.now)
+    return seconds * Shapes(before.ledger.cluster.nodes).cores_of(job) / 3600
+
+
+def _adoptable(config: Config, state: State) -> tuple[State, tuple[str, ...], Engine]:
+    """Return a state without the jobs that the configuration cannot have, which these are, and an engine that has it.
 
     :raises ConfigError: it is not a matter of single jobs.
     """
@@ -150,7 +167,7 @@ def adoptable(config: Config, state: State) -> tuple[State, tuple[str, ...]]:
             kept = tuple(job for at, job in enumerate(state.jobs) if at not in bad)
             state = attrs.evolve(state, jobs=kept)
             continue
-        return state, tuple(left_out)
+        return state, tuple(left_out), engine
     problem = Problem("jobs", f"too many cannot be taken over, such as: {left_out[0]}")
     raise ConfigError("slurmctld", [problem])
 
@@ -160,4 +177,4 @@ def _blamed(where: str, message: str) -> tuple[int, str] | None:
     return (int(match[1]), f"{where[match.end() :].lstrip('.')}: {message}") if match else None
 
 
-__all__ = ["Advice", "Displacement", "Start", "adoptable", "advise"]
+__all__ = ["Advice", "Displacement", "Start", "advise"]

@@ -27,6 +27,8 @@ class Happened:
     """Jobs that are not there any more."""
     came: tuple[str, ...]
     """Jobs that were not there before; the policy was not asked about them."""
+    core_hours: float
+    """Work that requeues threw away: since the start of the job until the look before."""
 
 
 def between(before: Look, after: Look) -> Happened:
@@ -48,7 +50,12 @@ def between(before: Look, after: Look) -> Happened:
         displaced=displaced,
         ended=tuple(job_id for job_id in was if job_id not in now),
         came=tuple(job_id for job_id in now if job_id not in was),
+        core_hours=sum(_work(was[job_id]) for job_id, how in displaced.items() if how == "requeue"),
     )
+
+
+def _work(job: LiveJob) -> float:
+    return job.ran * job.spec.cpus / 3600
 
 
 def _displaced(old: LiveJob, job: LiveJob) -> str:
@@ -65,6 +72,8 @@ class Diary:
     """Counts how often Slurm and a policy agree."""
 
     counts: Counter[str] = attrs.field(factory=Counter)
+    core_hours: float = 0.0
+    """Work that Slurm's requeues threw away."""
 
     def entry(self, before: Look, advice: Advice, after: Look) -> dict[str, Any]:
         """Hold what Slurm did after a look against what the policy said at it; count, and return a line."""
@@ -86,6 +95,7 @@ class Diary:
             "came and started between two looks": len(happened.started) - len(asked),
         }
         self.counts.update(counted)
+        self.core_hours += happened.core_hours
         return {
             "at": round(after.state.wall or 0.0, 3),
             "slurm": {
@@ -93,6 +103,7 @@ class Diary:
                 "displaced": dict(happened.displaced),
                 "ended": list(happened.ended),
                 "came": list(happened.came),
+                "core_hours_lost": round(happened.core_hours, 3),
             },
             "policy": {
                 "starts": said,

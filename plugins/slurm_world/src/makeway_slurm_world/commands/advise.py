@@ -18,6 +18,7 @@ from makeway_slurm_world.reading.look import Look
 from makeway_slurm_world.talking.runner import Away
 
 _WAITS_SHOWN = 20
+_SAVED = "none of it, if these jobs ran under makeway checkpointable"
 
 
 @click.command()
@@ -69,7 +70,13 @@ def plain(advice: Advice) -> dict[str, object]:
             {"job": each.job, "nodes": each.nodes, "partition": each.partition} for each in advice.starts
         ],
         "makes_way": [
-            {"job": each.job, "how": each.mode, "for": each.preemptor, "why": each.why}
+            {
+                "job": each.job,
+                "how": each.mode,
+                "for": each.preemptor,
+                "why": each.why,
+                "core_hours_lost": round(each.core_hours, 3),
+            }
             for each in advice.displaced
         ],
         "waits": dict(advice.waits),
@@ -101,10 +108,16 @@ def show(advice: Advice) -> None:
         why = f": {each.why}" if each.why else ""
         target = f" for job {each.preemptor}" if each.preemptor else ""
         click.echo(f"job {each.job} would make way ({each.mode}){target}{why}")
+    if advice.core_hours:
+        click.echo(f"{_work(advice.core_hours)} of work would be lost; {_SAVED}")
     for job_id, why in advice.refused.items():
         click.echo(f"job {job_id} could never run: {why}")
     for text in advice.left_out:
         click.echo(f"warning: {text}", err=True)
+
+
+def _work(core_hours: float) -> str:
+    return f"{core_hours:,.1f} core-hours" if core_hours >= 0.1 else f"{core_hours * 3600:,.0f} core-seconds"
 
 
 # -------------------------------------------------------------------------------------- diary
@@ -137,6 +150,8 @@ def _follow(
     finally:
         for name, number in diary.counts.items():
             click.echo(f"{name}: {number}")
+        if diary.core_hours:
+            click.echo(f"lost to slurm's requeues: {_work(diary.core_hours)}; {_SAVED}")
 
 
 def _echo(entry: dict[str, dict[str, object]]) -> None:
