@@ -23,19 +23,12 @@ import attrs
 
 from makeway.config import dump_toml
 from makeway_checkpointable import criu
-from makeway_checkpointable.measuring import Cost, measure
+from makeway_checkpointable.measuring import PROGRAM, Cost, measure
 from makeway_local_world import default
 
 _LIMIT = 120.0
 _WORKED = 5.0
 """Seconds that the victim works before the urgent job comes."""
-_VICTIM = """
-import os, sys, time
-held = bytearray(os.urandom(1 << 20) * int(sys.argv[1]))
-while True:
-    print("at work", flush=True)
-    time.sleep(0.002)
-"""
 _URGENT = "date +%s.%N; sleep 2"
 _MODES = ("suspend", "requeue", "checkpoint")
 
@@ -116,7 +109,7 @@ def _make_way(mode: str, above: Path, megabytes: int) -> Way:
     """Let an urgent job take the machine once."""
     with tempfile.TemporaryDirectory(dir=above, prefix="way-") as name, _daemon(mode, Path(name)) as run:
         place, out = Path(name), Path(name) / "victim"
-        held = [sys.executable, "-I", "-c", _VICTIM, str(megabytes), str(place), "-"]
+        held = [sys.executable, "-I", "-c", PROGRAM, str(megabytes), str(place), "-"]
         victim = run("submit", "--parsable", "-o", str(out), "--", *held).strip()
         _until(lambda: out.exists() and out.stat().st_size)
         time.sleep(_WORKED)

@@ -233,6 +233,23 @@ def test_what_a_user_may_keep_of_images_is_limited(counting: Site) -> None:
     site.until(lambda: "allowed: 1" in site.ok("why", job), "the reason")
 
 
+def machine_fails(site: Site) -> tuple[str, list[str]]:
+    """Let an urgent job run that is saved again and again, and end all as a power cut does.
+
+    :returns: its id, and what the other job had printed.
+    """
+    words = ("-o", "urgent", "--checkpoint-every", "0:01", "--", PYTHON, "-I", "count.py")
+    urgent = site.submit("-p", "urgent", "-n", "2", *words)
+    site.until(lambda: site.jobs()[urgent].get("saved"), "a save")
+    stood = printed(site)
+    daemon_dies(site)
+    kill_keeper(site, urgent)
+    site.until(lambda: not site.left(), "the end of all that ran")
+    (path,) = (site.state / "run").glob(f"{urgent}.*/started")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}) + "\n")
+    return urgent, stood
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a daemon clocks of another boot")
 def test_jobs_go_on_after_a_reboot(counting: Site) -> None:
@@ -241,15 +258,7 @@ def test_jobs_go_on_after_a_reboot(counting: Site) -> None:
     site.ok("down", "--kill")
     site.up(within=("unshare", "--time", "--monotonic=99999", "--boottime=99999"))
     job = start(site)
-    words = ("-o", "urgent", "--checkpoint-every", "0:01", "--", PYTHON, "-I", "count.py")
-    urgent = site.submit("-p", "urgent", "-n", "2", *words)
-    site.until(lambda: site.jobs()[urgent].get("saved"), "a save")
-    stood = printed(site)
-    daemon_dies(site)
-    kill_keeper(site, urgent)
-    (path,) = (site.state / "run").glob(f"{urgent}.*/started")
-    site.until(lambda: not site.left(), "the end of all that ran")
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}) + "\n")
+    urgent, stood = machine_fails(site)
     site.up()
     site.until(lambda: site.state_of(urgent) == "RUNNING", "the urgent job")
     assert "it went back to the queue: the machine went down" in site.ok("why", urgent)
@@ -274,15 +283,7 @@ def test_a_journal_that_a_power_cut_damaged_costs_no_work(counting: Site, copied
     if copied:
         daemon_dies(site)
         site.up(within=("unshare", "--time", "--monotonic=99999", "--boottime=99999"))
-    words = ("-o", "urgent", "--checkpoint-every", "0:01", "--", PYTHON, "-I", "count.py")
-    urgent = site.submit("-p", "urgent", "-n", "2", *words)
-    site.until(lambda: site.jobs()[urgent].get("saved"), "a save")
-    stood = printed(site)
-    daemon_dies(site)
-    kill_keeper(site, urgent)
-    site.until(lambda: not site.left(), "the end of all that ran")
-    (path,) = (site.state / "run").glob(f"{urgent}.*/started")
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), "boot": "another"}) + "\n")
+    urgent, stood = machine_fails(site)
     (site.state / "journal.db").write_bytes(os.urandom(8192))
     if not copied:
         (site.state / "journal.backup.db").unlink(missing_ok=True)

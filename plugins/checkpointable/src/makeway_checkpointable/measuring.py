@@ -17,13 +17,14 @@ from makeway_checkpointable import images
 from makeway_checkpointable.criu import Criu
 
 _LIMIT = 600.0
-_PROGRAM = """
+PROGRAM = """
 import os, sys, time
 held = bytearray(os.urandom(1 << 20) * int(sys.argv[1]))
 while True:
     print("at work", flush=True)
     time.sleep(0.002)
 """
+"""A program of so many MB as it is told, which says that it works."""
 _PIECE = 4 << 20
 
 
@@ -64,7 +65,7 @@ def measure(criu: Criu, above: Path, megabytes: int) -> Cost:
         place = Path(name)
         written = _write(place / "plain", megabytes)
         run = [sys.executable, "-I", "-m", "makeway_checkpointable", "--criu", criu.path, "--dir"]
-        words = [*run, str(place / "saved"), "--", sys.executable, "-I", "-c", _PROGRAM, str(megabytes)]
+        words = [*run, str(place / "saved"), "--", sys.executable, "-I", "-c", PROGRAM, str(megabytes)]
         with _running(words, place) as first:
             _until_it_works(place, first, 0)
             began = time.monotonic()
@@ -127,4 +128,4 @@ def _write(path: Path, megabytes: int) -> float:
     return took
 
 
-__all__ = ["Cost", "MeasureError", "measure"]
+__all__ = ["PROGRAM", "Cost", "MeasureError", "measure"]

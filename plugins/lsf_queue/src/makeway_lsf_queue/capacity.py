@@ -1,4 +1,4 @@
-"""Know how many slots the jobs of a queue could get on their hosts, whoever made way for them (lsf 5.1, 5.3)."""
+"""Know how many slots the jobs of a queue could get on their hosts if all others made way (lsf 5.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shutter:
         self.kept_bits: NodeBits = 0
 
     def bits(self) -> NodeBits:
-        """Return the hosts that it closes, whoever makes way."""
+        """Return the hosts that it closes, whatever makes way."""
         if self.version != self.cell.version:
             self.version = self.cell.version
             if self.cell.may_fall(self._below):
@@ -66,7 +66,7 @@ class Hosts:
     _answer: tuple[bool, bool, str] = (False, False, "")
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
-        """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
+        """Return whether they lack slots, whatever makes way; whether any host is closed; what stands in the way."""
         if self._seen == survey.version:
             return self._answer
         bring_up_to_date(self, survey, view)
@@ -147,7 +147,7 @@ def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
 
 
 def lasting_on(survey: Survey, view: ClusterView, queue: str) -> dict[int, int]:
-    """Return host -> how many cores jobs of `queue` could get there, whoever made way for them.
+    """Return host -> how many cores jobs of `queue` could get there if all others made way.
 
     Only hosts on which anything has changed are looked at again, once for all queues.
     """

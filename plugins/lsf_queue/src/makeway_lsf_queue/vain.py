@@ -1,4 +1,4 @@
-"""Tell at a glance which pending jobs would be tried in vain, whoever made way for them (lsf 5.1, 5.3).
+"""Tell at a glance which pending jobs would be tried in vain, whatever made way for them (lsf 5.1, 5.3).
 
 Two things are looked at. A limit may be taken up by jobs that would count in it whatever became of those that may be
 preempted. Or the hosts lack slots: what running jobs hold that may not be preempted, and suspended jobs keep, leaves
@@ -64,11 +64,11 @@ class _Said:
     limit: str = ""
     """The reason that it gives."""
     stays: bool = False
-    """Whether a limit keeps them out whoever makes way."""
+    """Whether a limit keeps them out whatever makes way."""
     closed: NodeBits | None = None
     """Hosts that limits close to them; None: not looked at yet."""
     closed_for_good: NodeBits | None = None
-    """The same, whoever makes way."""
+    """The same, whatever makes way."""
 
 
 @attrs.define(eq=False)
@@ -214,7 +214,7 @@ class _Glance:
         said.taken = taken
 
     def _finds_no_room(self, said: _Said, counted: Counted, job: Job) -> bool:
-        """Whether its hosts have too few slots for it, all together, whoever makes way."""
+        """Whether its hosts have too few slots for it, all together, whatever makes way."""
         if said.never_lacks:
             return False
         lacks, _, _ = said.hosts.look(survey_of(self.site, self._view), self._view)

@@ -137,7 +137,7 @@ class Timeline:
         self._full = np.array(layout.core_count, np.float64)
         self._left = np.array(layout.memory, np.float64) - np.array(books.memory, np.float64)
         self._flat: tuple[Sequence[int], npt.NDArray[np.int64], Amounts] | None = None
-        self._cores_of: dict[Bars, Amounts] = {}
+        self._cores_of: dict[Bars, tuple[Amounts, Amounts]] = {}
         self._counts: dict[tuple[Bars, int], tuple[Amounts, Amounts]] = {}
         self.offers: dict[_Asked, dict[int, _Offer]] = {}
         """What nodes have for jobs that ask alike, by how many jobs are gone."""
@@ -151,7 +151,7 @@ class Timeline:
         idle, left = self._counted(bars, count)
         threads = [threads_for(shape, request.need) for shape in layout.shapes]
         if len(threads) == 1:
-            usable = idle * threads[0] if threads[0] != 1 else idle
+            usable = idle * threads[0]
         else:
             usable = idle * np.array([threads[at] for at in layout.shape_at], np.float64)
         if request.whole and bars is None:
@@ -171,26 +171,22 @@ class Timeline:
             size, upto = len(self._full), over[count - 1] if count else 0
             left = self._left + np.bincount(nodes[:upto], memory[:upto], size)
             # Cores that two jobs hold are counted twice: that is still no less than there will be.
-            idle = self._idle(bars) + np.bincount(nodes[:upto], self._cores(bars)[:upto], size)
+            free, cores = self._barred(bars)
+            idle = free + np.bincount(nodes[:upto], cores[:upto], size)
             found = self._counts[bars, count] = np.minimum(idle, self._full), left
         return found
 
-    def _idle(self, bars: Bars) -> Amounts:
-        """Return the cores of each node that nothing barred holds now."""
-        books = self.books
-        if bars is None:
-            return self._full - np.array([cores.bit_count() for cores in books.busy], np.float64)
-        parts = [part for index, part in books.parts.items() if index in bars]
-        idle = self._full.copy()
-        for index, cores in books.cores_in(parts, -1).items():
-            idle[index] -= cores.bit_count()
-        return idle
+    def _barred(self, bars: Bars) -> tuple[Amounts, Amounts]:
+        """Return the cores of each node that nothing barred holds now, and those that jobs hold, as `_held` lists them.
 
-    def _cores(self, bars: Bars) -> Amounts:
-        """Return how many cores the jobs hold on each of their nodes, as `_held` lists them; 0: they bar nothing."""
+        Jobs of other partitions bar nothing: they count as holding none.
+        """
         found = self._cores_of.get(bars)
         if found is None:
-            sizes = self.books.layout.core_count
+            books = self.books
+            busy = books.cores_in([part for at, part in books.parts.items() if bars and at in bars], -1)
+            used = books.busy if bars is None else [busy.get(at, 0) for at in range(books.layout.size)]
+            sizes = books.layout.core_count
             cores: list[int] = []
             for job in self._jobs:
                 held = job.allocation
@@ -202,7 +198,8 @@ class Timeline:
                     cores += [sizes[index] for index in held.node_indices]
                 else:
                     cores += [each.bit_count() for each in held.cores]
-            found = self._cores_of[bars] = np.array(cores, np.float64)
+            free = self._full - np.array([each.bit_count() for each in used], np.float64)
+            found = self._cores_of[bars] = free, np.array(cores, np.float64)
         return found
 
     def _held(self) -> tuple[Sequence[int], npt.NDArray[np.int64], Amounts]:

@@ -84,7 +84,7 @@ class Saving:
             "on_end": f"{place}; {clear}"
             if on_end is None
             else f"( {on_end}\n); ended=$?; {place}; {clear_if_over}; exit $ended",
-            "on_end_only_over": on_end is None,  # nobody is to wait for it who takes the job's place
+            "on_end_only_over": on_end is None,  # what takes the job's place does not wait for it
         }
 
     def _kind_of(self, submission: Submission, job: Job) -> Kind:

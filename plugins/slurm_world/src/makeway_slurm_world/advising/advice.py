@@ -141,8 +141,10 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
 
 
 def _lost_by(before: Engine, job_id: str, mode: PreemptMode) -> float:
-    """Return the core-hours that a job would lose."""
-    job = before.ledger.jobs[job_id]
+    """Return the core-hours that a job would lose; none, if it came but now."""
+    job = before.ledger.jobs.get(job_id)
+    if job is None:
+        return 0.0
     seconds = job.cost(mode, before.ledger.now)
     return seconds * Shapes(before.ledger.cluster.nodes).cores_of(job) / 3600
 
