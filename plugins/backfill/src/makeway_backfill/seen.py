@@ -109,8 +109,10 @@ class Seen:
     def displace(self, place: tuple[Hashable, int], found: Removable) -> Removable:
         """Take note of what jobs of a kind may displace, and return it as it is known."""
         known = self._displaced.get(place)
-        self.removable[place] = found = found if known != found or known is None else known
-        return found
+        if known is None or known != found:
+            known = found
+        self.removable[place] = known
+        return known
 
     def of(self, alike: Hashable | None, removable: Removable) -> SeenOfKind:
         """Return what was found of the jobs that are alike; None: nothing is like this one."""

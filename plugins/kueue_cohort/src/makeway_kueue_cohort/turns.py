@@ -111,10 +111,9 @@ class Turns:
     def _lacks_as_before(self, asking: Asking, entry: Entry, version: int) -> bool:
         """Whether a job was told before that it lacks quota, and nominating it has just said so again."""
         known = version == self.yard.version and not self.claims
-        strict = self.yard.waiting[
-            asking.workload.queue.name
-        ].strict  # each pass of Kueue tries its head again
-        return known and not strict and not entry.helps and asking.job.reason == REASON
+        # Each pass of Kueue tries the head of a strict queue again.
+        again = self.yard.waiting[asking.workload.queue.name].strict
+        return known and not again and not entry.helps and asking.job.reason == REASON
 
     def _begin(self) -> None:
         self._release()
