@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moments import at_each
 
+from makeway_local_world.commands.client import Refused
 from makeway_local_world.requests import Request, check
 from makeway_local_world.terminals import meeting
+from makeway_local_world.terminals.guest import Guest
 
 Site = Any
 MAKEWAY = [sys.executable, "-m", "makeway"]
@@ -295,3 +298,29 @@ def test_a_signal_ends_it_as_it_ended_the_command(shared: Site) -> None:
     """128 + n, as a shell has it."""
     screen = Screen(shared, "run", "--pty", "sh", "-c", "kill -USR1 $$")
     assert screen.end() == 128 + signal.SIGUSR1
+
+
+@pytest.mark.parametrize("pty", [False, True])
+def test_the_job_goes_away_while_somebody_knocks(pty: bool) -> None:
+    """Whenever it does, its guest finds no place, or a line that says no more; that is no error of the guest's."""
+
+    class Gone:
+        def get(self, route: str, **query: Any) -> Any:
+            raise Refused("it is not asked here", 404, {})
+
+    place = meeting.new_place()
+    guest = Guest(Gone(), "1", place, pty=pty, attached=False)  # type: ignore[arg-type]
+
+    def knock(listener: socket.socket) -> None:
+        guest._knock()
+        listener.close()
+        if guest._line is not None:
+            guest._show()
+
+    def leave(listener: socket.socket) -> None:
+        listener.close()
+        meeting.leave(place)
+
+    moments = sum(1 for _ in at_each(lambda: meeting.listen(place), knock, leave))
+    meeting.leave(place)
+    assert moments > 10

@@ -35,7 +35,7 @@ VALUES: list[Any] = [
 def modules_after(statement: str) -> set[str]:
     """Return what a bare interpreter has loaded once it has carried out a statement."""
     place = str(Path(keeping.__file__).parents[2])
-    code = f"import sys; sys.path.append(sys.argv[1]); {statement}; print(*sorted(sys.modules))"
+    code = f"import sys; sys.path.append(sys.argv[1]); {statement}\nprint(*sorted(sys.modules))"
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, place],
         capture_output=True,
@@ -73,6 +73,14 @@ def test_json_is_that_of_the_library(make: Any, value: Any) -> None:
     "text", ["", " ", "{", '{"a":}', "{} {}", "[1,]", "nul", '"a', "x", '{"a":1,}', "\x00"]
 )
 def test_what_is_no_json_is_refused(text: str) -> None:
+    """Also where nothing has imported what the library raises, as in a keeper."""
+    modules_after(
+        "from makeway_local_world.keeping import words\n"
+        f"try: words.unpack({text.encode()!r})\n"
+        "except words.WordError: pass\n"
+        "else: raise AssertionError\n"
+        "import sys"
+    )
     for loads, _ in (lean._wrapped(), (lambda said: lean.read_json(said.encode()), None)):
         with pytest.raises(ValueError, match=r"."):
             loads(text)

@@ -56,6 +56,8 @@ def _bare() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
             value, end = scan(text, 0)
         except StopIteration as error:
             raise ValueError(f"no value at character {error.value}") from None
+        except SystemError:  # how the scanner says so where the library's own error is not imported
+            raise ValueError("it is cut off, or no JSON") from None
         if end != len(text):
             raise ValueError(f"more than one value at character {end}")
         return value

@@ -152,7 +152,7 @@ class Guest:
         if line is None:
             return
         if not self._pty:
-            with line:  # the job takes the place away when it has them
+            with line, contextlib.suppress(OSError):  # the job goes away once it has them
                 socket.send_fds(line, [b"s"], [0, 1, 2])
             return
         self._line = line

@@ -36,27 +36,31 @@ def new_place() -> str:
     return path
 
 
-def check(place: str) -> None:
-    """Check that a directory is this user's alone.
+def is_there(place: str) -> bool:
+    """Say whether a directory is there, which is then this user's alone.
 
-    :raises MeetingError: it is not, or not there.
+    :raises MeetingError: it is somebody else's as well, or cannot be looked at.
     """
     try:
         found = os.lstat(place)
+    except FileNotFoundError:
+        return False
     except OSError as error:
         raise MeetingError(f"{place}: {error.strerror}") from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise MeetingError(f"{place}: it is not a directory of this user's alone (mode 0700)")
+    return True
 
 
 def listen(place: str) -> socket.socket:
     """Wait for guests in a place, which is made if it is gone.
 
     :raises MeetingError: it is not this user's alone.
+    :raises OSError: it cannot be made, or was taken away.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(place, 0o700)
-    check(place)
+    is_there(place)
     path = os.path.join(place, SOCKET)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
@@ -89,9 +93,8 @@ def call(place: str) -> socket.socket | None:
 
     :raises MeetingError: it is not this user's alone, or another user is there.
     """
-    if not os.path.lexists(place):
+    if not is_there(place):  # looked at once: the job takes it away when it ends
         return None
-    check(place)
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.settimeout(2.0)  # a job that is stopped lets a few wait, and then no more
@@ -157,8 +160,8 @@ __all__ = [
     "MeetingError",
     "accept",
     "call",
-    "check",
     "frames",
+    "is_there",
     "leave",
     "listen",
     "new_place",
