@@ -100,6 +100,35 @@ def test_nobody_takes_it_from_there() -> None:
         assert starts(run) == {"old": 160.0, "anns": 50.0, "urgent": 150.0}
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_a_job_lies_over_its_users_others_rather_than_on_what_is_booked(tasks: int) -> None:
+    """One idle CPU is Ann's. Beside an old job of 3 or 2 CPUs none or one is left to Bob, who wants one more.
+
+    So the old job is suspended from 10 to 30, and ends at 120 after its 100 s.
+    """
+    booked = {"user": "ann", "cpus": 1, "start": 0.0, "end": 500.0}
+    jobs = [
+        JobSpec(id="old", user="bob", submit_at=0, run_time=100, tasks=4 - tasks),
+        JobSpec(id="urgent", user="bob", submit_at=10, run_time=20, tasks=tasks, partitions=("urgent",)),
+    ]
+    run = replay(machine(booked), jobs)
+    assert starts(run) == {"old": 30.0, "urgent": 10.0}
+    states = [
+        (each["state"], each["start"], each["end"]) for each in run.summary()["jobs"]["old"]["intervals"]
+    ]
+    assert states == [("RUNNING", 0.0, 10.0), ("SUSPENDED", 10.0, 30.0), ("RUNNING", 30.0, 120.0)]
+
+
+def test_a_job_does_not_lie_over_those_who_have_booked() -> None:
+    """All four CPUs are Ann's until 200, who uses one of them."""
+    booked = {"user": "ann", "cpus": 4, "start": 0.0, "end": 200.0}
+    jobs = [
+        JobSpec(id="anns", user="ann", submit_at=0, run_time=300),
+        JobSpec(id="urgent", user="bob", submit_at=10, run_time=20, partitions=("urgent",)),
+    ]
+    assert starts(replay(machine(booked), jobs)) == {"anns": 0.0, "urgent": 200.0}
+
+
 def test_cpus_are_booked_likewise() -> None:
     """Two of four: of two jobs with two CPUs and no limit, one waits until 200, and Ann's starts at once."""
     booked = {"user": "ann", "cpus": 2, "start": 100.0, "end": 200.0}

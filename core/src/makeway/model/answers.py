@@ -89,6 +89,9 @@ class Blocked:
 
     0: nothing of that, but of something else that is short as well; infinite: perhaps enough by itself. Empty: it
     is not known who would help, and whoever searches has to try.
+
+    If CPUs are short (`resource`: cpus), those that are idle beyond `available` are no room for the job: a selector
+    may lay it over jobs that an arbiter suspends.
     """
 
     @property

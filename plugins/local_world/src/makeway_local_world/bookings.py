@@ -43,6 +43,9 @@ _WHERE = f"cluster.attributes.{ATTRIBUTE}"
 _BY_PRIORITY = (PreemptBasis.NOTHING, PreemptBasis.PARTITION, PreemptBasis.QOS)
 """Policies that leave the order of the queue to priorities; others may bring their own."""
 
+_RESOURCES = ("cpus", "gres")
+"""What the fields of `Amount` are called in a `Blocked`."""
+
 
 class Amount(NamedTuple):
     """CPUs and GPUs."""
@@ -189,6 +192,7 @@ class Book:
             frees = {each.id: held[short] for each, held in _running(at, view) if held[short]}
             return Blocked(
                 reason=theirs[0].reason,
+                resource=_RESOURCES[short],
                 wanted=wanted[short],
                 available=left[short],
                 ask_again_at=min(each.end for each in theirs),

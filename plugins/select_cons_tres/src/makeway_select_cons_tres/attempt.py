@@ -28,7 +28,7 @@ from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.known import Known
 from makeway_select_cons_tres.one_node import first_that_fits, fitting_in, on_node
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
-from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
+from makeway_select_cons_tres.steps import IDLE, Cores, CoreTest, Extra, Shortage
 
 _NOTHING = Shortage()
 _ONE_NODE = Shortage(1)
@@ -181,10 +181,12 @@ class ConsAttempt:
         *,
         within: NodeBits | None = None,
         extra: Extra | None = None,
+        withheld: Cores | None = None,
     ) -> Found | None:
         """Place the job on the nodes of one feature alternative.
 
         :param within: nodes to keep to; None: all of the attempt's.
+        :param withheld: idle cores that it may not have, where others can be laid over.
         """
         nodes = self.nodes if within is None else self.nodes & within
         if self._wants_idle:
@@ -202,6 +204,7 @@ class ConsAttempt:
             choice,
             exempt=self.exempt,
             extra=extra,
+            withheld=withheld,
             planning=self._planning,
         )
         found = test.run()

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from makeway import bitmap
 from makeway.features import Alternatives
 from makeway.model import Candidates, Choice, Job, PreemptMode, Sharing
 from makeway.obstacle import counted
@@ -92,6 +93,13 @@ class _Search:
             return self._answer(self._attempt, found, (), "nobody has to leave")
         if self._suspends_first():
             return self._into_extra_row()
+        if self._limit is not None and self._limit.resource == "cpus" and self._attempt.known.mode.gang:
+            withheld = self._idle_beyond(self._limit.available)
+            over = self._attempt.fresh().try_on(self._choice, withheld=withheld) if withheld else None
+            if over is not None:
+                return self._answer(
+                    self._attempt, over, (), "laid over others, beside idle cores it may not have"
+                )
         return self._rounds() if may_kill else None
 
     def _who_helps(self) -> frozenset[str]:
@@ -105,6 +113,18 @@ class _Search:
             return helpers
         holders = self._attempt.view.license_holders
         return helpers.union(*(holders.get(name, ()) for name in wanted))
+
+    def _idle_beyond(self, cpus: float) -> Cores:
+        """Return the idle cores but for so many CPUs: a limit on CPUs lets the job have no more of them."""
+        layout, busy = self._attempt.known.layout, self._attempt.books.busy
+        found: Cores = {}
+        for index in bitmap.indices(self._attempt.nodes):
+            threads, free = layout.shape(index).threads, layout.full[index] & ~busy[index]
+            few = min(max(0, int(cpus)) // threads, free.bit_count())
+            cpus -= few * threads
+            if free := free & ~bitmap.first_n(free, few):
+                found[index] = free
+        return found
 
     def _answer(self, attempt: ConsAttempt, found: Found, victims: tuple[int, ...], method: str) -> Choice:
         return Choice(

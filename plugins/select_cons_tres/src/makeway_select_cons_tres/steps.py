@@ -87,6 +87,7 @@ class CoreTest:
         *,
         exempt: Sequence[Job] = (),
         extra: Extra | None = None,
+        withheld: Cores | None = None,
         planning: bool = False,
     ) -> None:
         """Prepare it.
@@ -95,6 +96,7 @@ class CoreTest:
         :param choice: the feature alternative to serve.
         :param exempt: running jobs whose cores must not be overlaid.
         :param extra: None: the extra row is hidden.
+        :param withheld: idle cores that the job may not have: they count as held for good.
         :param planning: the start of the job is only estimated.
         """
         books.sync()
@@ -105,6 +107,7 @@ class CoreTest:
         self._mode = mode
         self._exempt = exempt
         self._extra = extra
+        self._withheld = withheld or {}
         self._beside_sharers = planning and mode.plans_beside_sharers
         self._counts = choice.counts
         self._nodes = self._admitted(choice.among(nodes & kind.able))
@@ -190,7 +193,7 @@ class CoreTest:
     # ------------------------------------------------------------------------------ the tests
     def run(self) -> Found | None:
         """Return where the job fits; None: nowhere."""
-        found = self._unused()
+        found = None if self._withheld else self._unused()
         if found is None and looks_beyond_idle(self._request, self._mode):
             self._nodes = self._with_memory_and_gres(self._nodes)
             return self._overlaid()
@@ -235,11 +238,11 @@ class CoreTest:
 
     def _forbidden(self) -> Cores:
         """Return the cores that test 2 excludes for good."""
-        cores: Cores = {}
+        cores = self._withheld
         if self._mode.partition_prio:
             own = self._request.partition
             banned = [part for part in self._parts() if is_banned(part, own, self._mode)]
-            cores = self._books.cores_in(banned, self._nodes)
+            cores = joined(cores, self._books.cores_in(banned, self._nodes))
         for job in self._exempt:
             cores = joined(cores, cores_of(job, self._layout, self._nodes))
         return cores

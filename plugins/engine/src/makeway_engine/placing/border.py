@@ -5,7 +5,7 @@ Each function returns what is wrong in words that follow the plugin's name; empt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -70,14 +70,32 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
             if _oversubscribes(other) or (forgets and held.shared and other.stopped):
                 continue
             theirs = _cores_on(held, index)
-            if mine is None or theirs is None or mine & theirs:
+            if _meet(mine, theirs):
                 name = ledger.cluster.nodes[index].name
                 return f"gave it cores of {name} that job {other.id} holds"
     return ""
 
 
+def under(allocation: Allocation, jobs: Sequence[Job]) -> list[Job]:
+    """Return those of `jobs` of which a placement takes cores: an arbiter suspends them."""
+    found = []
+    for job in jobs:
+        held = job.allocation
+        if held is not None and any(
+            _meet(_cores_on(allocation, index), _cores_on(held, index))
+            for index in bitmap.indices(held.nodes & allocation.nodes)
+        ):
+            found.append(job)
+    return found
+
+
 def _oversubscribes(job: Job) -> bool:
     return job.partition.oversubscribe.sharing in _SHARE
+
+
+def _meet(mine: int | None, theirs: int | None) -> bool:
+    """Whether two share cores of a node; None: all of them."""
+    return mine is None or theirs is None or bool(mine & theirs)
 
 
 def _cores_on(allocation: Allocation, index: int) -> int | None:

@@ -10,18 +10,28 @@ from typing import Any
 
 import attrs
 
-from makeway.model import Blocked, Candidates, Choice, Job, Partition, Placement, Selector
+from makeway.model import (
+    Blocked,
+    Candidates,
+    Choice,
+    Job,
+    Partition,
+    Placement,
+    PreemptMode,
+    Selector,
+)
 from makeway.partition_bounds import BOUNDS, beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import SETTLED, Ledger, enter
 from makeway_engine.placing.action import Action
+from makeway_engine.placing.border import under
 from makeway_engine.placing.glance import Glance
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
 from makeway_engine.placing.probe import Prober
-from makeway_engine.placing.question import Outcome, Question, outcome_of
+from makeway_engine.placing.question import Outcome, Question, Room, outcome_of
 from makeway_engine.placing.search import Search
 from makeway_engine.placing.telling import Telling
 from makeway_engine.rulings import Rulings
@@ -251,13 +261,24 @@ class Placer:
             return self.action.wait(job, blocked, outcome_of(blocked), candidates, note)
         room = self.search.room(job, choice, candidates)
         if unjudged:
-            limit = self.ledger.kept_out(job, tuple(zip(room.victims, room.modes, strict=True)))
+            limit = self.ledger.kept_out(job, self._without(choice.placement, room, candidates))
             if limit is not None and not (
                 limit.depends_on_nodes and limit.lets_in(choice.placement.allocation.nodes)
             ):
                 note = "a limit would still keep it out once its victims were gone"
                 return self.action.wait(job, limit, Outcome.LIMITED, candidates, note)
         return self.action.take(job, choice, candidates, room, blocked)
+
+    def _without(
+        self, placement: Placement, room: Room, candidates: Candidates
+    ) -> list[tuple[Job, PreemptMode]]:
+        """Return the victims, and those whom the arbiter suspends since the job is laid over them."""
+        found = list(zip(room.victims, room.modes, strict=True))
+        if placement.overlays and self.transitions.gang is not None:
+            listed = zip(candidates.jobs, candidates.modes, strict=True)
+            below = [each for each, mode in listed if mode is PreemptMode.SUSPEND]
+            found += [(each, PreemptMode.SUSPEND) for each in under(placement.allocation, below)]
+        return found
 
     def _preempt_rather(self, question: Question, found: Placement) -> Outcome | None:
         """Have others make way for a feature alternative written before the one that is free (5.0 no. 6).
