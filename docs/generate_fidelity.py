@@ -29,7 +29,13 @@ from makeway_verify.verdicts import Outcome, Verdict, score
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"
 TESTS = ROOT / "tests"
-FOLDERS = (("oracle", "22.05"), ("oracle", "26.11"), ("recordings", "22.05"), ("recordings", "24.11"))
+FOLDERS = (
+    ("oracle", "22.05"),
+    ("oracle", "26.11"),
+    ("recordings", "22.05"),
+    ("recordings", "24.11"),
+    ("recordings", "26.05"),
+)
 
 NUMBERED: Mapping[str, int] = {"S": 60, "G": 29, "L": 20, "C": 33, "Q": 11}
 """How many scenarios have a number with each letter."""

@@ -1,9 +1,10 @@
 """Play random scenarios on a real Slurm, hold the replays against it, and reduce what differs.
 
-    python tests/oracle/fuzz.py OUT [--seeds 1-100] [--exotic] [--at-once 2] [--reduce 20]
+    python tests/oracle/fuzz.py OUT [--seeds 1-100] [--exotic] [--at-once 6] [--reduce 20] [--root DIR --suite trixie]
 
-Scenarios and recordings go to OUT (those there already are not played again), reduced ones to OUT/reduced. What
-differs is played a second time and counts only if both runs differ. Needs what run_oracle.py needs.
+Scenarios and recordings go to OUT (those there already are not played again). What differs is played a second time and
+counts only if both runs differ; with --reduce it is reduced and becomes a case, OUT/cases/NAME. Needs what
+run_oracle.py needs, or, with --root, mmdebstrap alone: the Slurm is then that of another Debian (roots.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import random_scenarios
+import roots
 
 from makeway_slurm.recordings.play import play as replay
 from makeway_slurm.recordings.verify import verify_one
@@ -32,7 +34,7 @@ Table = dict[str, Any]
 Differs = Callable[[Table], bool]
 
 
-def record(table: Table, folder: Path, runner: Path = RUNNER) -> tuple[Path, Path]:
+def record(table: Table, folder: Path, slurm: roots.Slurm) -> tuple[Path, Path]:
     """Play a scenario on a real Slurm; return the files of scenario and recording.
 
     :raises RuntimeError: the runner failed, twice.
@@ -40,29 +42,26 @@ def record(table: Table, folder: Path, runner: Path = RUNNER) -> tuple[Path, Pat
     path = folder / f"{table['name']}.toml"
     path.write_text(random_scenarios.write(table), encoding="utf-8")
     result = path.with_suffix(".json")
-    command = [sys.executable, str(runner), str(path), "-o", str(result)]
-    told = ""
-    for _ in range(2):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        if done.returncode == 0:
-            return path, result
-        told = done.stderr.strip()
-    raise RuntimeError(f"{path.name}: {told[-500:]}")
+    told = slurm.play(path, result) and slurm.play(path, result)
+    if told:
+        raise RuntimeError(f"{path.name}: {told}")
+    return path, result
 
 
-def judge(table: Table, folder: Path) -> Verdict:
+def judge(table: Table, folder: Path, slurm: roots.Slurm) -> Verdict:
     """Play a scenario, once more if the replay differs, and compare; what was played before is not again."""
-    path = folder / f"{table['name']}.toml"
-    played = path.exists() and path.with_suffix(".json").exists()
-    if not played:
-        record(table, folder)
-    verdict = verify_one(path, path.with_suffix(".json"), replay)
-    if verdict.outcome in _AGREE or played:
-        return verdict
-    again = folder / "again"
+    path, again = folder / f"{table['name']}.toml", folder / "again"
     again.mkdir(exist_ok=True)
-    second = verify_one(*record(table, again), replay)
-    return second if second.outcome in _AGREE else verdict
+    found = [
+        verify_one(path, place / f"{table['name']}.json", replay)
+        for place in (folder, again)
+        if (place / f"{table['name']}.json").exists()
+    ]
+    for place in (folder, again)[len(found) :]:
+        if found and found[-1].outcome in _AGREE:
+            break
+        found.append(verify_one(*record(table, place, slurm), replay))
+    return next((each for each in found if each.outcome in _AGREE), found[0])
 
 
 def reduced(table: Table, differs: Differs, plays: int) -> Table:
@@ -112,20 +111,31 @@ def _is_named(table: Table, name: str, at: int) -> bool:
     return any(word.startswith("--dependency") for job in table["job"][at:] for word in job["args"])
 
 
-def _reduce_into(folder: Path, table: Table, plays: int) -> None:
-    folder.mkdir(exist_ok=True)
+def make_case(folder: Path, table: Table, plays: int, slurm: roots.Slurm) -> None:
+    """Reduce what differs, and write it to a folder of its own with its recording and what makes the difference."""
+    folder.mkdir(parents=True, exist_ok=True)
     tried = 0
+    told = ""
 
     def differs(smaller: Table) -> bool:
-        nonlocal tried
+        nonlocal tried, told
         tried += 1
         smaller["name"] = f"{table['name']}_{tried}"
-        return verify_one(*record(smaller, folder), replay).outcome not in _AGREE
+        found = verify_one(*record(smaller, folder, slurm), replay)
+        if found.outcome in _AGREE:
+            return False
+        told = _told(found)
+        return True
 
     small = reduced(table, differs, plays)
     for path in folder.glob(f"{table['name']}_*"):
         if path.stem != small["name"]:
             path.unlink()
+    name = small["name"]
+    (folder / "expect.md").write_text(
+        f"`makeway verify {name}.toml --recorded {name}.json` should agree; it prints:\n\n    {told}\n",
+        encoding="utf-8",
+    )
 
 
 def seeds(text: str) -> range:
@@ -139,13 +149,15 @@ def _told(verdict: Verdict) -> str:
     return f"{verdict.name}: {verdict.outcome.value} {verdict.why}{differences}"
 
 
-def run(folder: Path, seeds: range, *, exotic: bool, at_once: int, plays: int) -> list[Verdict]:
+def run(
+    folder: Path, seeds: range, slurm: roots.Slurm, *, exotic: bool, at_once: int, plays: int
+) -> list[Verdict]:
     """Play the scenarios of `seeds`, some at once, and tell of each as it comes."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = [random_scenarios.scenario(seed, exotic=exotic) for seed in seeds]
     verdicts = []
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        waiting = {pool.submit(judge, table, folder): table for table in tables}
+        waiting = {pool.submit(judge, table, folder, slurm): table for table in tables}
         for done in concurrent.futures.as_completed(waiting):
             try:
                 verdict = done.result()
@@ -153,12 +165,17 @@ def run(folder: Path, seeds: range, *, exotic: bool, at_once: int, plays: int) -
                 verdict = Verdict(name=waiting[done]["name"], outcome=Outcome.SKIPPED, why=str(error))
             verdicts.append(verdict)
             print(_told(verdict), flush=True)  # noqa: T201
-    if plays:
-        worse = {verdict.name for verdict in verdicts if verdict.outcome not in _AGREE}
-        for table in tables:
-            if table["name"] in worse:
-                _reduce_into(folder / "reduced", table, plays)
+    worse = {verdict.name for verdict in verdicts if verdict.outcome not in _AGREE}
+    for table in tables if plays else ():
+        if table["name"] in worse:
+            make_case(folder / "cases" / table["name"], table, plays, slurm)
     return verdicts
+
+
+def add_root(parser: argparse.ArgumentParser) -> None:
+    """Let the command line name a root."""
+    parser.add_argument("--root", type=Path, help="play in the Slurm of this root, made if missing")
+    parser.add_argument("--suite", default="trixie", help="Debian suite of a root that is made")
 
 
 def main() -> int:
@@ -167,12 +184,16 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", type=seeds, default=range(1, 101))
     parser.add_argument("--exotic", action="store_true")
-    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=6)
+    add_root(parser)
     parser.add_argument(
         "--reduce", type=int, default=0, metavar="PLAYS", help="most plays to reduce one difference"
     )
     given = parser.parse_args()
-    verdicts = run(given.out, given.seeds, exotic=given.exotic, at_once=given.at_once, plays=given.reduce)
+    with roots.slurm(RUNNER, given.root, given.suite, given.out) as slurm:
+        verdicts = run(
+            given.out, given.seeds, slurm, exotic=given.exotic, at_once=given.at_once, plays=given.reduce
+        )
     print(score(verdicts))  # noqa: T201
     return int(any(verdict.outcome not in _AGREE for verdict in verdicts))
 

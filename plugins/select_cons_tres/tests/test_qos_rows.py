@@ -34,14 +34,38 @@ def turns(scene: Any, names: str, ticks: int) -> list[str]:
 
 
 def test_preemptors_share_one_row(stage: Callable[..., Any]) -> None:
-    """C25: FORCE:1; low 8 cores, two high jobs of 4: they share the extra row and take turns with the low one."""
-    scene = stage(ONE, QOS, **one("FORCE:1"))
+    """C25, 22.05: FORCE:1; low 8 cores, two high jobs of 4: they share the extra row, taking turns with the low one."""
+    scene = stage(ONE, QOS, rules={"qos_suspend_simulated": False}, **one("FORCE:1"))
     scene.submit("low", "-n8 --qos=low")
     assert scene.submit("h1", "-n4 --qos=high") == "n1:0-1,4-5"
     assert scene.submit("h2", "-n4 --qos=high") == "n1:2-3,6-7"
     assert scene.submit("h3", "-n4 --qos=high") == ""
     assert scene.states("low h1 h2 h3") == "R S S PD"
     assert turns(scene, "low h1 h2", 4) == ["R S S", "S R R", "R S S", "S R R"]
+
+
+def test_preemptors_lie_on_one_another(stage: Callable[..., Any]) -> None:
+    """C25 since 24.11.2: each takes the cores of the low job anew (recorded: qos_row_of_several)."""
+    scene = stage(ONE, QOS, **one("FORCE:1"))
+    scene.submit("low", "-n8 --qos=low")
+    for name in ("h1", "h2"):
+        assert scene.submit(name, "-n4 --qos=high") == "n1:0-1,4-5"
+    assert scene.submit("h3", "-n8 --qos=high") == ""
+    assert scene.states("low h1 h2 h3") == "R S S PD"
+    assert turns(scene, "low h1 h2", 4) == ["R S S", "S R S", "S S R", "R S S"]
+
+
+def test_who_left_the_extra_row_frees_its_cores(stage: Callable[..., Any]) -> None:
+    """Jobs of the extra row that had cores in common are put into rows anew when one of them ends."""
+    scene = stage(ONE, QOS, **one("FORCE:1"))
+    scene.submit("low", "-n8 --qos=low")
+    scene.submit("h1", "-n4 --qos=high")
+    scene.submit("h2", "-n4 --qos=high")
+    scene.command("cancel", "low")
+    scene.command("cancel", "h1")
+    assert scene.submit("next", "-n4 --qos=low") == "n1:2-3,6-7"
+    scene.command("cancel", "h2")
+    assert scene.submit("last", "-n4 --qos=low") == "n1:0-1,4-5"
 
 
 def test_no_extra_row_without_force(stage: Callable[..., Any]) -> None:

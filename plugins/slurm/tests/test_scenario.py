@@ -396,6 +396,30 @@ def test_a_slow_clean_up_is_as_recorded(tmp_path: Path) -> None:
     assert "cleaning_times" not in job.attributes
 
 
+def test_clean_ups_that_the_log_tells_are_as_recorded(tmp_path: Path) -> None:
+    """Each start's, of kills and of ends alike; one whose beginning is not told is as modelled."""
+    told = [
+        *[(5.26, "preempt_requeue"), (5.44, "clean"), (5.441, "requeued")],
+        *[(9.0, "clean"), (12.0, "end"), (12.004, "clean")],
+    ]
+    events = [{"t": at, "kind": kind, "job": "low"} for at, kind in told]
+    phases = {"second": 0.4, "looks": [0.25], "backfills": []}
+    (job,) = load(SMALL, tmp_path, recorded(phases=phases, events=events)).jobs
+    assert job.attributes["cleaning_times"] == (pytest.approx(0.18), None, pytest.approx(0.004))
+
+
+def test_jobs_are_handed_in_when_slurm_had_them(tmp_path: Path) -> None:
+    """At the recorded answer; without recorded clocks as planned. A begin time counts from the submission."""
+    text = SMALL.replace('"-n8"', '"-n8", "--begin=now+3"')
+    jobs = {"low": {"at": 0.0, "submitted": 0.01, "answered": 0.025, "final_state": "COMPLETED"}}
+    phases = {"second": 0.4, "looks": [0.25], "backfills": []}
+    (job,) = load(text, tmp_path, recorded(phases=phases, jobs=jobs)).jobs
+    assert job.submit_at == 0.025
+    assert job.begin_at == pytest.approx(2.4)  # the second of the submission began at -0.6
+    (job,) = load(text, tmp_path, recorded(jobs=jobs)).jobs
+    assert job.submit_at == 0.0
+
+
 @pytest.mark.parametrize(("last", "goes_on"), [("end", True), ("suspend", None)])
 def test_a_job_that_went_on_at_its_resume_is_as_recorded(
     tmp_path: Path, last: str, goes_on: bool | None

@@ -216,6 +216,24 @@ def test_why_a_job_still_waits(recorded: str, replayed: str, agrees: bool) -> No
     assert (found.agrees, found.same_story) == (agrees, True)
 
 
+@pytest.mark.parametrize(
+    ("mine", "other", "agrees"), [(0.62, 0.59, True), (0.62, 0.0, True), (0.75, 0.0, False)]
+)
+def test_a_stretch_about_as_short_as_flicker_counts_on_neither_side(
+    mine: float, other: float, agrees: bool
+) -> None:
+    """A run of 0.62 s between two suspensions is none if the other side has none, but one of 0.75 s is one."""
+
+    def told(run: float) -> Recording:
+        spans: Spans = [
+            *[("RUNNING", 0.25, 5.0, "n1"), ("SUSPENDED", 5.0, 9.0, "n1"), ("RUNNING", 9.0, 9.0 + run, "n1")],
+            *[("SUSPENDED", 9.0 + run, 12.0, "n1"), ("RUNNING", 12.0, 27.0, "n1")],
+        ]
+        return recording(spans=[span for span in spans if span[1] < span[2]])
+
+    assert compare(told(mine), told(other)).agrees is agrees
+
+
 def test_flicker_is_overlooked() -> None:
     """An interval of half a second joins what came before it."""
     spans: Spans = [

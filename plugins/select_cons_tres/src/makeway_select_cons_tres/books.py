@@ -115,7 +115,10 @@ class Books:
         """Charge a job that started."""
         allocation = job.allocation
         assert allocation is not None
-        self._seat(job, allocation)
+        rows = self._rows_to_change(job.partition)
+        if not rows.enter(job, allocation):
+            rows.squeeze(job, allocation)
+        self._occupy(allocation)
         self._mark(allocation, 1)
         self._charge(allocation, 1)
         self.touched += allocation.node_indices
@@ -310,6 +313,7 @@ class Books:
         cores = 0
         still = False
         for part in self.parts.values():
+            still = still or part.crowded
             for row in part.rows:
                 still = still or bool(cores & row.cores[node])
                 cores |= row.cores[node]

@@ -59,6 +59,13 @@ class Row:
             cores[index] &= ~mine
             self.count -= mine.bit_count()
 
+    def put_anew(self, full: list[CoreBits]) -> None:
+        """Set the cores of all jobs that are left; the one that went may have lain over others."""
+        self.cores, self.count = [0] * len(full), 0
+        for job in self.jobs.values():
+            if job.allocation is not None:
+                self.put(job.allocation, full)
+
 
 class Rows:
     """The rows of a partition."""
@@ -69,6 +76,8 @@ class Rows:
         self._full = full
         self._sorts = sorts
         """Whether the fullest row comes first; not with preempt/qos, whose extra row is the last."""
+        self.crowded = False
+        """Whether jobs of one row may have cores in common."""
 
     def copy(self) -> Rows:
         """Return an independent copy."""
@@ -88,6 +97,11 @@ class Rows:
                 return True
         return False
 
+    def squeeze(self, job: Job, allocation: Allocation) -> None:
+        """Put a job into the last row, over those that are there."""
+        self.seat(job, allocation, -1)
+        self.crowded = True
+
     def seat(self, job: Job, allocation: Allocation, place: int) -> None:
         """Put a job into the row of this number, where it was before."""
         row = self.rows[place]
@@ -103,6 +117,8 @@ class Rows:
             row = next(row for row in rows if job.id in row.jobs)
             del row.jobs[job.id]
         row.drop(allocation, self._full)
+        if self.crowded:
+            row.put_anew(self._full)
         return len(rows) > 1 and not self.all_in_first
 
     @property
@@ -144,7 +160,7 @@ class Rows:
             row.put(allocation, self._full)
             row.jobs[job.id] = job
             fresh.sort(key=_fullness)
-        self.rows = fresh
+        self.rows, self.crowded = fresh, False
 
 
 def _fullness(row: Row) -> int:

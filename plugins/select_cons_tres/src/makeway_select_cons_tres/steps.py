@@ -60,7 +60,8 @@ class Extra:
     """Leave to use the extra row of preempt/qos (section 4.3.7)."""
 
     kept: Cores | None = None
-    """Cores that only jobs of the partition hold who do not make way; None: the row itself alone counts."""
+    """Cores that only jobs of the partition hold which do not make way, wherever they are; the row itself then does
+    not count, so that several jobs of it may lie on one another. None: the row alone counts."""
 
 
 @attrs.frozen(eq=False)
@@ -290,10 +291,10 @@ class CoreTest:
         assert self._extra is not None
         if self._request.mark != AVAILABLE:
             return None
-        cores = joined(forbidden, self._cores_of_row(part.rows[-1].cores))
-        if self._extra.kept is not None:
-            cores = joined(cores, self._extra.kept)
-        return self._beside(cores, "extra row")
+        kept = self._extra.kept
+        if kept is None:
+            kept = self._cores_of_row(part.rows[-1].cores)
+        return self._beside(joined(forbidden, kept), "extra row")
 
     # ------------------------------------------------------------------------------- one map
     def _beside(self, cores: Cores, why: str) -> Found | None:

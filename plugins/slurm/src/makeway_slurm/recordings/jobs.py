@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -81,7 +82,7 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
             group=entry.user,
             account=account,
             qos=qos,
-            submit_at=entry.at,
+            submit_at=_answered(entry, recording),
             run_time=max(0.0, entry.runtime - trim),
             steps=entry.step,
             on_term=entry.on_term,
@@ -91,6 +92,13 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
         return []
     specs = [_dies_of_its_signal(spec) for spec in specs]
     return [_named(_without_processes(spec) if spec.het_offset else spec, entry, recording) for spec in specs]
+
+
+def _answered(entry: JobEntry, recording: Recording | None) -> Seconds:
+    """Return when Slurm had the job; as planned, where the clocks were not recorded."""
+    if recording is None or recording.phases is None or entry.name not in recording.jobs:
+        return entry.at
+    return recording.jobs[entry.name].answered
 
 
 def _dies_of_its_signal(spec: JobSpec) -> JobSpec:
@@ -119,7 +127,7 @@ def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSp
         asked = entry.at
         if recording is not None and entry.name in recording.jobs:
             asked = recording.jobs[entry.name].submitted  # close to a turn of the second its hundredths count
-        begin += math.floor(asked - turn) + turn - entry.at
+        begin += math.floor(asked - turn) + turn - spec.submit_at
     attributes = dict(spec.attributes)
     if recording is not None and recording.phases is not None and (known := cleaning_times(recording, name)):
         attributes["cleaning_times"] = known
@@ -137,16 +145,17 @@ def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSp
 
 
 def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...]:
-    """Return how long a preempted job took to leave its nodes, for each start that took unusually long, else None.
+    """Return how long a job took to leave its nodes after each start; None: as long as any other.
 
     A node looks whether the processes are gone after 0.025 s and then 0.1 s later; which it is, is a matter of luck.
     Processes that ignore SIGTERM are gone after 7.2 to 7.5 s (25 of 28 times) or after 5.3 s; the cause is not known.
     """
+    own = [event for event in recording.events if event["job"] == name]
+    if any(event["kind"] == "clean" for event in recording.events):
+        return _told_by_log(own)
     told: list[Seconds] = []
     known: list[Seconds | None] = []
-    for event in recording.events:
-        if event["job"] != name:
-            continue
+    for event in own:
         if event["kind"] == "preempt_requeue":
             told = [event["t"]]
         elif event["kind"] == "requeued":
@@ -155,6 +164,19 @@ def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...
             took = _completing_from(recording, name, event["t"])
             known.append(_unusual(took) if took > recording.sample_period else None)
     return tuple(known) if any(known) else ()
+
+
+def _told_by_log(events: Sequence[Any]) -> tuple[Seconds | None, ...]:
+    """Return the clean-ups of recordings that list them; an end that the log does not tell of is like any other."""
+    known: list[Seconds | None] = []
+    left: Seconds | None = None
+    for event in events:
+        if event["kind"] in ("end", "preempt_kill", "preempt_requeue"):
+            left = event["t"] if left is None else left
+        elif event["kind"] == "clean":
+            known.append(None if left is None else event["t"] - left)
+            left = None
+    return tuple(known)
 
 
 def went_on_at_resume(recording: Recording, name: str) -> bool:

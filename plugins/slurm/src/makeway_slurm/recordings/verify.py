@@ -33,6 +33,8 @@ TOLERANCE_WITH_PHASES: Seconds = 0.5
 """The same where they were: jitter alone, less than a look."""
 SHORT: Seconds = 0.6
 """Shortest interval that is believed: two samples of the observer."""
+_ABOUT: Seconds = 0.1
+"""What is longer than `SHORT` by less than this, on one side alone, is not believed either."""
 
 REFUSED = "REFUSED"
 """Final state of a job that was not accepted."""
@@ -247,7 +249,7 @@ def _compare(
         if missing is not None:
             differences += missing
             continue
-        mine, other = (tell(story, short) for story in pair if story is not None)
+        mine, other = _told([story for story in pair if story is not None], short)
         mine, other = _cut(mine, other, until, tolerance), _cut(other, mine, observed, tolerance)
         differences += _outcomes(name, mine, other)
         differences += _spans(name, mine.spans, other.spans, tolerance, gaps)
@@ -291,6 +293,18 @@ def tell(story: Story, short: Seconds = SHORT) -> Story:
     if final == "COMPLETING" and told:
         final = told[-1].state  # the observation ended before its end was seen
     return attrs.evolve(story, spans=tuple(told), final_state=final)
+
+
+def _told(pair: Sequence[Story], short: Seconds) -> list[Story]:
+    """Tidy up both lives; a stretch that is just too short on one side counts on neither."""
+    told = [tell(story, short) for story in pair]
+    stricter = [tell(story, short + _ABOUT) for story in pair]
+    return stricter if _differ(*told) and not _differ(*stricter) else told
+
+
+def _differ(mine: Story, other: Story) -> bool:
+    """Whether the states differ."""
+    return [span.state for span in mine.spans] != [span.state for span in other.spans]
 
 
 def _is_flicker(span: Span, short: Seconds) -> bool:
