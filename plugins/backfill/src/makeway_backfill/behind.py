@@ -43,6 +43,11 @@ class _Kinds(Shapes):
     many = 1
     """A plan for all who wait costs more even where few wait. The same from 1 on: whoever takes over goes on alike."""
 
+    def alike(self, job: Job) -> Hashable | None:
+        """Return what jobs of one shape have in common; None: a glance does not judge it."""
+        known = self._entry_of.get(job.index)
+        return None if known is None else known[0]
+
     def kind_of(self, job: Job) -> _Kind:
         """Return of which kind a job is that is kept by its shape."""
         key = self._entry_of[job.index][0]
@@ -113,6 +118,10 @@ class Behind:
         while self._open and not self._may_start(self._open[-1], after, plan):
             self._open.pop()
         return not self._open
+
+    def alike(self, job: Job) -> Hashable | None:
+        """Return what tells jobs apart that can start within the window or not; None: nothing is like this one."""
+        return None if job.spec.array_limit is not None else self._shapes.alike(job)
 
     def next(self, after: Entry, arrived: Sequence[Entry]) -> Entry | None:
         """Return the entry behind one; None: there is none, or the pass goes no deeper.

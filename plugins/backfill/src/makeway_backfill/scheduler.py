@@ -140,10 +140,20 @@ class Backfill:
         after = _FIRST
         while not behind.nobody(after, plan) or self._is_open_of_idle(plan):
             entry = behind.next(after, arrivals[before:])
+            while entry is not None and self._is_in_vain(entry[1], behind):
+                entry = behind.next(entry, arrivals[before:])
             if entry is None:
                 return
             after = entry
             self._try(entry[1], entry[2], plan)
+
+    def _is_in_vain(self, job: Job, behind: Behind) -> bool:
+        """Whether one that is alike, and runs no longer, could not start within the window."""
+        return self._seen.is_in_vain(behind.alike(job), self.length(job, self._is_standby(job)))
+
+    def _is_standby(self, job: Job) -> bool:
+        """Whether nodes are kept for a job for a minute only (slurm-preemption 5.3 no. 7)."""
+        return self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
 
     def _is_open_of_idle(self, plan: Plan) -> bool:
         """Whether `keeps_idle` is asked for, and depends on the jobs that are not yet planned for."""
@@ -188,7 +198,7 @@ class Backfill:
         ):
             return False
         limit, after, limits = None, 0.0, True
-        standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
+        standby = self._is_standby(job)
         if self._placer.rulings.limited(job):
             after = self._not_before(job, partition)
             limit = self._ledger.kept_out(job)
@@ -223,6 +233,8 @@ class Backfill:
         if reason:
             self._ledger.wait_for(job, reason)
         if found is None:
+            if self._behind is not None and not after:
+                self._seen.add_in_vain(self._behind.alike(job), length)
             return False
         at, forecast, _ = found
         if urgent:

@@ -79,6 +79,8 @@ class Seen:
         self._kinds: dict[Hashable, SeenOfKind] = {}
         self._closed: dict[Hashable, dict[Seconds, Spans]] = {}
         """When jobs of a kind cannot start in this pass, by how long they run."""
+        self._in_vain: dict[Hashable, Seconds] = {}
+        """How long the shortest jobs of a kind run that cannot start within the window."""
 
     def begin(self, *, anew: bool) -> None:
         """Begin a pass, with another plan.
@@ -88,6 +90,7 @@ class Seen:
         self._displaced = {**self.removable}
         self.removable.clear()
         self._closed.clear()
+        self._in_vain.clear()
         if anew:
             self.forget()
         self.hold()
@@ -105,6 +108,16 @@ class Seen:
         self.removable.clear()
         self._kinds.clear()
         self._closed.clear()
+        self._in_vain.clear()
+
+    def is_in_vain(self, alike: Hashable | None, length: Seconds) -> bool:
+        """Whether no job of a kind that runs so long can start within the window; None: nothing is like it."""
+        return alike is not None and length >= self._in_vain.get(alike, math.inf)
+
+    def add_in_vain(self, alike: Hashable | None, length: Seconds) -> None:
+        """Take note that a job of a kind cannot start within the window."""
+        if alike is not None:
+            self._in_vain[alike] = min(length, self._in_vain.get(alike, math.inf))
 
     def displace(self, place: tuple[Hashable, int], found: Removable) -> Removable:
         """Take note of what jobs of a kind may displace, and return it as it is known."""
