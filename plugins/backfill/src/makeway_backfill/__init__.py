@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from makeway_backfill.plan import Plan, Skipping, Sliding
+from makeway_backfill.plan import Plan, Sliding
 from makeway_backfill.scheduler import Backfill
 
-__all__ = ["Backfill", "Plan", "Skipping", "Sliding"]
+__all__ = ["Backfill", "Plan", "Sliding"]

@@ -24,46 +24,6 @@ def full_second(at: Seconds) -> Seconds:
     return at if math.isinf(at) else math.floor(at + _TINY)
 
 
-class Skipping:
-    """Passes over instants at which too few nodes are free, or will be before a job that starts then is over.
-
-    Asked about instants that only move forward, it looks at each record once.
-    """
-
-    def __init__(self, plan: Plan, nodes: NodeBits, least: int) -> None:
-        self._begins, self._free = plan.begins, plan.free
-        self._nodes = nodes
-        self._least = least
-        self._enough = (0, 0)
-        """Records from the one to the other, which is not among them, have enough nodes."""
-
-    def is_open(self, start: Seconds, length: Seconds) -> bool:
-        """Whether enough nodes are free from `start` on until the job is over, each record by itself."""
-        return self._last_lacking(start, length) < 0
-
-    def first_from(self, start: Seconds, length: Seconds) -> Seconds | None:
-        """Return the first instant from `start` on that is worth a look; None: there is none."""
-        while (over := self._last_lacking(start, length)) >= 0:
-            if over + 1 == len(self._begins):
-                return None
-            start = self._begins[over + 1]
-        return start
-
-    def _last_lacking(self, start: Seconds, length: Seconds) -> int:
-        """Return the last record in view that lacks nodes; -1: none does."""
-        free, nodes, least = self._free, self._nodes, self._least
-        first = max(0, bisect.bisect_right(self._begins, start) - 1)
-        over = bisect.bisect_right(self._begins, start + length + _TINY)
-        begun, ended = self._enough
-        unseen = ended if begun <= first < ended else first
-        for at in range(over - 1, unseen - 1, -1):
-            if (free[at] & nodes).bit_count() < least:
-                self._enough = at + 1, over
-                return at
-        self._enough = first, max(over, unseen)
-        return -1
-
-
 class Plan:
     """Which nodes are promised when."""
 
@@ -95,10 +55,6 @@ class Plan:
     def open_until(self, start: Seconds, end: Seconds) -> NodeBits:
         """Return the same, but a promise that begins at the very end does not count (`collides`)."""
         return self.available(start, end - 2 * _TINY)
-
-    def skipping(self, nodes: NodeBits, least: int) -> Skipping:
-        """Return what finds the instants from which on at least so many of `nodes` might stay free for a while."""
-        return Skipping(self, nodes, least)
 
     def next_begin(self, start: Seconds) -> Seconds | None:
         """Return the next instant after `start` at which the promises change."""

@@ -424,18 +424,17 @@ class Backfill:
         if seen.starts_by is None and alike is not None and self._starts_by is not None:
             seen.starts_by = self._starts_by(job, ledger, removable)
         starts_by = seen.starts_by
-        skipping = plan.skipping(open_to_it, job.size)
         sliding = Sliding(plan, length)
         while start <= last:
-            worth = skipping.first_from(start, length)
-            if worth is None:
-                return None
-            worth = closed.over(worth)
-            if worth != start:
-                start = worth
+            over = closed.over(start)
+            if over != start:
+                start = over
                 continue
             nodes = sliding.available(start) & open_to_it
             later = plan.next_begin(start)
+            if nodes.bit_count() < job.size:
+                start = closed.add(start, later)
+                continue
             if starts_by is not None and (later is not None or settles):
                 by = last if later is None else later
                 if not starts_by(nodes, by + _SECOND):

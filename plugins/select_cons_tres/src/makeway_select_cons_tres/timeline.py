@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -38,8 +39,7 @@ _MOST_BOOKS = 24
 """Books of so many moments are kept."""
 
 
-@attrs.frozen(eq=False)
-class Batch:
+class Batch(NamedTuple):
     """Running jobs that a forecast takes away together."""
 
     begin: int
@@ -54,6 +54,8 @@ class _Offer:
 
     nodes: NodeBits
     """Those that serve."""
+    number: int
+    """How many these are."""
     cpus: Amounts
     """CPUs of each node; 0 where it does not serve."""
     most: int
@@ -101,9 +103,12 @@ class Enough:
             return True
         if self._most is not None and self._most < number:
             number = self._most
-        if offer.total < wanted or offer.most * number < wanted:
+        most = offer.most
+        if offer.total < wanted or most * number < wanted:
             return False
-        return serving == offer.nodes or int(offer.cpus @ self._timeline.mask(nodes)) >= wanted
+        if offer.total - most * (offer.number - serving.bit_count()) >= wanted:
+            return True
+        return int(offer.cpus @ self._timeline.mask(nodes)) >= wanted
 
     def _offer(self, count: int) -> _Offer:
         cpus = self._timeline.usable(self._kind, self._bars, count)
@@ -111,7 +116,7 @@ class Enough:
         nodes = int.from_bytes(np.packbits(serves, bitorder="little").tobytes(), "little")
         if self._wanted > 1:
             cpus = np.where(serves, cpus, 0.0)
-        return _Offer(nodes, cpus, int(cpus.max(initial=0)), int(cpus.sum()))
+        return _Offer(nodes, nodes.bit_count(), cpus, int(cpus.max(initial=0)), int(cpus.sum()))
 
 
 class Timeline:
@@ -257,12 +262,18 @@ class Timeline:
 
     def end_of(self, batch: Batch, nodes: NodeBits) -> Seconds | None:
         """Return when the last job of a batch that is on some nodes ends; None: there is none."""
-        listed = range(batch.end - 1, batch.begin - 1, -1)
-        return next((self.ends[at] for at in listed if self._nodes[at] & nodes), None)
+        for at in range(batch.end - 1, batch.begin - 1, -1):
+            if self._nodes[at] & nodes:
+                return self.ends[at]
+        return None
 
     def _next_on(self, nodes: NodeBits, at: int) -> int | None:
         """Return the place of the first job on some nodes from one place on; None: there is none."""
-        return next((place for place in range(at, len(self._nodes)) if self._nodes[place] & nodes), None)
+        held = self._nodes
+        for place in range(at, len(held)):
+            if held[place] & nodes:
+                return place
+        return None
 
     def _half_minute_after(self, second: Seconds) -> Seconds:
         """Return the first full half minute of the wall clock after a second of the controller."""
