@@ -13,12 +13,13 @@ from makeway.record import to_json
 from makeway.worlds.events import Command
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
+from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.lanes import Lanes
 from makeway_engine.schedulers.shapes import Shapes
 
 INDICES: dict[str, type[Shapes | Lanes]] = {
     "easy": Shapes,
-    "greedy": Shapes,
+    "greedy": Barred,
     "builtin": Lanes,
     "backfill": Lanes,
 }

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
-from makeway.model import Job, Selector
+from makeway.model import Job
 from makeway.registry import Policies, scheduler_of
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Placer
@@ -18,7 +18,6 @@ from makeway_engine.queue import Queue
 from makeway_engine.rulings import Ahead
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.easy import Easy
-from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.greedy import Greedy
 from makeway_engine.schedulers.het import HetStarter
 from makeway_engine.schedulers.lanes import Lanes
@@ -67,12 +66,11 @@ class Schedulers:
         lanes = Lanes(queue) if kept_by_lane else None
         greedy = scheduler.type == "greedy"
         requests = self._by_request = self._requests() if greedy else None
-        without_room = self._without_room() if greedy and requests is None else None
         self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
-        self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns)
-        shapes = _shapes(queue, placer.selector) if scheduler.type == "easy" else None
-        self.easy = Easy(self.attempts, shapes)
+        self.greedy = Greedy(self.attempts, ahead, requests, turns)
+        screen_key = getattr(placer.selector, "screen_key", None) if scheduler.type == "easy" else None
+        self.easy = Easy(self.attempts, None if screen_key is None else Shapes(queue, screen_key))
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
         """None: the type is another."""
@@ -87,16 +85,6 @@ class Schedulers:
             return None
         found = attempts.policies.turns()
         return None if found is None else OneByOne(attempts.queue, attempts.policies, *found)
-
-    def _without_room(self) -> Shapes | None:
-        """Return the index of those that found no room, where a glance is all that decides about them."""
-        placer = self.attempts.placer
-        if not self._glance_decides():
-            return None
-        limited = placer.rulings.limited
-        return _shapes(
-            self.attempts.queue, placer.selector, lambda job: job.reason != NO_ROOM or limited(job)
-        )
 
     def _glance_decides(self) -> bool:
         """Whether the selector alone keeps those waiting that no limit is about."""
@@ -150,14 +138,6 @@ class Schedulers:
 
 def _unknown(job: Job) -> str | None:
     """Say that nothing is known beforehand of what a try would come to."""
-
-
-def _shapes(
-    queue: Queue, selector: Selector, by_themselves: Callable[[Job], bool] | None = None
-) -> Shapes | None:
-    """Return the index by shape, if the selector says which jobs are alike to it."""
-    screen_key = getattr(selector, "screen_key", None)
-    return None if screen_key is None else Shapes(queue, screen_key, by_themselves)
 
 
 __all__ = ["Schedulers"]

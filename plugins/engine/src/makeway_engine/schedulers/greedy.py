@@ -16,7 +16,7 @@ from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Heads, Requests
-from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
+from makeway_engine.schedulers.shapes import Shape, in_turn
 
 _MOST_ROUNDS = 1000
 """How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
@@ -33,14 +33,12 @@ class Greedy:
         self,
         attempts: Attempts,
         ahead: Ahead,
-        shapes: Shapes | None = None,
         requests: Requests | None = None,
         turns: OneByOne | None = None,
     ) -> None:
         """Be there for one run.
 
         :param ahead: who stands before the one that is tried, to be kept for policies that ask.
-        :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
         :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
         :param turns: asks a policy that orders the queue for one job after the other; None: it orders it as a whole.
         """
@@ -60,11 +58,9 @@ class Greedy:
         self._tried = _Jobs()
         self._futile = FutileTries(attempts.placer)
         screen_key = getattr(attempts.placer.selector, "screen_key", None)
-        keeps = self._futile.applies and shapes is None and requests is None
-        keeps = keeps and not (attempts.placer.telling.traces or self._wants_before)
-        self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
         self._traces = attempts.placer.telling.traces
-        self._shapes = shapes if not (self._traces or self._wants_before) else None
+        keeps = self._futile.applies and requests is None and not (self._traces or self._wants_before)
+        self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
         self._asks_whom = policies.names_heads
         unheard = self._asks_whom and not attempts.placer.telling.notes
         self._in_vain = policies.in_vain() if unheard else None
@@ -87,8 +83,6 @@ class Greedy:
             self._waiting = []
             if self._turns is not None and not self._placer.forgives and self._turns.begins(attempts):
                 self._turns.go_through(attempts, self._ahead)
-            elif self._shapes is not None and not own_order and self._shapes.complete():
-                self._go_through_shapes(self._shapes)
             elif (
                 self._requests is not None
                 and not (own_order or self._placer.forgives)
@@ -142,26 +136,6 @@ class Greedy:
             return False
         self._ledger.wait_for(job, said)
         return True
-
-    def _go_through_shapes(self, shapes: Shapes) -> None:
-        """Try the same as `_go_through` would: whoever a glance does not judge, and whoever it sees room for."""
-        ledger, arrivals = self._ledger, self._queue.arrivals
-        left: Sequence[Shape] = shapes.behind(None)
-        after: Entry | None = None
-        going = True
-        while going:
-            going = False
-            left = glance(self._placer.glance.among, left)
-            version = ledger.version
-            for entry in in_turn([shapes.apart, *(shape.entries for shape in left)], after):
-                after = entry
-                if arrivals and entry in arrivals:
-                    continue  # it became eligible in this very pass
-                if self._attempts.try_entry(entry) is not _STARTED:
-                    self._wait(entry)
-                if ledger.version != version:
-                    going = True
-                    break
 
     def _go_through_requests(self, requests: Requests) -> None:
         """Try the same as `_go_through` would, save those of a request that was just tried in vain."""
