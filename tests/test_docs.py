@@ -23,6 +23,7 @@ from makeway.config import (
     PolicyTable,
     QosTable,
     SchedulerTable,
+    StayOnTable,
     WorkloadTable,
     WorldTable,
 )
@@ -54,6 +55,7 @@ SECTIONS: Mapping[str, Any] = {
     "[world.failures]": FailureTable,
     "[world.journal]": JournalTable,
     "[[action]]": ActionTable,
+    "[[stay_on]]": StayOnTable,
 }
 
 
@@ -109,7 +111,7 @@ def test_every_scheduler_is_documented() -> None:
 
 def test_every_table_is_documented() -> None:
     """All that a configuration may hold has a section."""
-    headings = re.findall(r"^## `\[+([a-z.]+)", CONFIG, re.MULTILINE)
+    headings = re.findall(r"^## `\[+([a-z_.]+)", CONFIG, re.MULTILINE)
     assert {heading.partition(".")[0] for heading in headings} == {
         field.name for field in attrs.fields(Config)
     }

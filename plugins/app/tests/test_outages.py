@@ -158,6 +158,41 @@ def test_a_job_begins_once_its_node_has_booted(run: Run, site: Any) -> None:
     assert [record["jobs"][job]["final_state"] for job in "1234"] == ["COMPLETED"] * 4
 
 
+FEW = '[[stay_on]]\nnodes = "n[1-2]"\ncount = 1\n'
+LATER = "".join(
+    f'[[job]]\nid = {job}\nuser = "ada"\nnodes = 1\nsubmit = {at}\nrun_time = 100\n'
+    for job, at in ((3, 300), (4, 310))
+)
+
+
+def test_a_few_idle_nodes_stay_on(run: Run, site: Any) -> None:
+    """Both are idle from 100 s; n1 stays on, n2 is off from 160 s, so that job 3 begins at once and job 4 in 30 s.
+
+    Kept is none while n1 has a job: at 410 s, when both are idle again, n1 is the one, and n2 goes off at 500 s.
+    """
+    more = LATER + '[[job]]\nid = 5\nuser = "ada"\nnodes = 2\nsubmit = 600\nrun_time = 10\n'
+    record = recorded(run, site(FEW + more, "boot_time = 30\noff_after = 60"))
+    assert states_of(record, "3") == [("RUNNING", 300, 400)]
+    assert states_of(record, "4") == [("PENDING", 310, 340), ("RUNNING", 340, 440)]
+    assert states_of(record, "5") == [("PENDING", 600, 630), ("RUNNING", 630, 640)]
+
+
+def test_nodes_out_of_service_are_none_of_the_few(run: Run, site: Any) -> None:
+    """N1 is lost while both are idle: n2 stays on in its place, and job 3 begins there at once."""
+    lost = '[[outage]]\nnodes = "n1"\nat = 120\n'
+    record = recorded(run, site(FEW + lost + LATER, "boot_time = 30\noff_after = 60"))
+    assert states_of(record, "3") == [("RUNNING", 300, 400)]
+    assert states_of(record, "4") == [("PENDING", 310, 400), ("RUNNING", 400, 500)]
+
+
+def test_of_wrong_nodes_none_stays_on(run: Run, site: Any) -> None:
+    """Place, value, what is allowed."""
+    done = run("replay", site('[[stay_on]]\nnodes = "n9"\ncount = -1\n'))
+    assert done.status == 2
+    assert "stay_on[0].nodes: no node named 'n9'" in done.err
+    assert "stay_on[0].count: got -1; allowed: 0 or more" in done.err
+
+
 def test_a_node_that_fails_while_it_boots_lets_its_job_wait_again(run: Run, site: Any) -> None:
     """Lost at 10 s, back at 40 s, and on by then."""
     more = '[[outage]]\nnodes = "n1"\nat = 10\nuntil = 40\n'

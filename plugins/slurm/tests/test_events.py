@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,37 @@ PartitionName=login Nodes=n1
     ]
     assert any("no partition named 'gone'; it is passed over" in text for text in loaded.warnings)
     assert any("ResumeTimeout=60, 300" in text for text in loaded.warnings)
+
+
+def test_some_of_a_list_stay_on(tmp_path: Path) -> None:
+    """slurm.conf(5): with a colon and a count, so many idle nodes of the list before it; others stay on as they are."""
+    path = tmp_path / "slurm.conf"
+    text = """\
+ClusterName=lab
+SlurmctldHost=head
+SuspendTime=600
+SuspendProgram=/sbin/off
+ResumeProgram=/sbin/on
+SuspendExcNodes=n1,n[2-4,6]:2,c[1-2]:1
+NodeName=n[1-6] CPUs=4 RealMemory=1000
+NodeName=c[1-2] CPUs=4 RealMemory=1000 State=CLOUD
+PartitionName=p Nodes=ALL Default=YES
+"""
+    path.write_text(text)
+    loaded = load_config(path)
+    assert [(each.nodes, each.count) for each in loaded.config.stay_on] == [("n[2-4,6]", 2), ("c[1-2]", 1)]
+    assert [(each.name, each.off_after) for each in loaded.config.node] == [
+        ("n1", None),
+        ("n[2-6]", 600.0),
+        ("c[1-2]", 600.0),
+    ]
+    for wrong, said in (
+        ("n[2-4]:x", "got n[2-4]:x; allowed: nodes, a colon"),
+        ("m[1-2]:1", "no node named 'm1'"),
+    ):
+        path.write_text(text.replace("n[2-4,6]:2", wrong))
+        with pytest.raises(ConfigError, match=re.escape(f"slurm.conf:6 SuspendExcNodes: {said}")):
+            load_config(path)
 
 
 @pytest.mark.parametrize(("requeue", "end"), [("1", "COMPLETED"), ("0", "NODE_FAIL")])

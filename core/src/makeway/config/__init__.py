@@ -28,6 +28,7 @@ from makeway.config.tables import (
     PolicyTable,
     QosTable,
     SchedulerTable,
+    StayOnTable,
     WorkloadTable,
     WorldTable,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "PolicyTable",
     "QosTable",
     "SchedulerTable",
+    "StayOnTable",
     "WorkloadTable",
     "WorldTable",
     "build_clockwork",

@@ -34,6 +34,9 @@ def validate(config: Config, source: str) -> None:
     nodes = _check_nodes(config, problems)
     _check_partitions(config, nodes, problems)
     _check_qos(config, problems)
+    for at, table in enumerate(config.stay_on):
+        _check_node_names(f"stay_on[{at}].nodes", table.nodes, nodes, problems)
+        _check_least(f"stay_on[{at}]", table, ("count",), problems)
     _check_scheduler(config.scheduler, problems)
     _check_policy(config.policy, problems)
     if not 0 <= config.workload.over_memory_at <= 1:

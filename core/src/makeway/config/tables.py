@@ -75,6 +75,16 @@ class NodeTable:
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
 
+@attrs.frozen(kw_only=True)
+class StayOnTable:
+    """``[[stay_on]]``: of some nodes a few stay on though they have no job, despite their `off_after`."""
+
+    nodes: str
+    """A host list, or ALL."""
+    count: int
+    """How many of those that are on and in service and have no job, the first ones."""
+
+
 USE_SOURCES = ("terminal", "logind", "input", "gpu")
 """What may say that a person uses a node."""
 LEAST_QUIET = 10.0
@@ -370,3 +380,4 @@ class Config:
     action: tuple[Mapping[str, Any], ...] = ()
     """Commands of people during the run: at, command, job."""
     outage: tuple[OutageTable, ...] = ()
+    stay_on: tuple[StayOnTable, ...] = ()

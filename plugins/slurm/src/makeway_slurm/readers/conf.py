@@ -222,6 +222,7 @@ def _build(
     return Config(
         cluster=attrs.evolve(cluster, licenses={**licenses, **cluster.licenses}),
         node=nodes.tables,
+        stay_on=nodes.stay_on,
         partition=partitions,
         qos=(*qos, *_missing_qos(draft, partitions, qos)),
         policy=policy,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from makeway.config import NodeTable
+from makeway.config import NodeTable, StayOnTable
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway_slurm.readers.conf_parts import Record, Setting, shown
@@ -30,6 +30,7 @@ class Nodes:
     names: frozenset[str]
     sets: dict[str, frozenset[str]]
     """NodeSet -> node names."""
+    stay_on: tuple[StayOnTable, ...] = ()
     _resolved: dict[str, str] = attrs.field(factory=dict, init=False)
 
     def resolve(self, text: str) -> str:
@@ -82,7 +83,7 @@ def read_nodes(draft: Draft, given: Sequence[NodeTable] = ()) -> Nodes:
         for part in power.split(table, cloud=state is not None and state.value.upper() == "CLOUD"):
             draft.places[f"node[{len(tables)}]"] = record.where
             tables.append(part)
-    return attrs.evolve(nodes, tables=tuple(tables))
+    return attrs.evolve(nodes, tables=tuple(tables), stay_on=power.stay_on)
 
 
 def _names_are_new(draft: Draft, record: Record, seen: dict[str, str]) -> bool:

@@ -1,7 +1,8 @@
 """Read power saving: after how long which nodes are switched off, and how long they take to boot.
 
 slurm.conf(5): a node in several partitions that say something takes the longest of their times; one in none of these
-takes the cluster's. Nodes of SuspendExcNodes and SuspendExcParts stay on.
+takes the cluster's. Nodes of SuspendExcNodes and SuspendExcParts stay on, or, of a list with ``:COUNT``, so many that
+have no job.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from makeway.config import NodeTable
+from makeway.config import NodeTable, StayOnTable
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway_slurm.readers.conf_parts import shown
@@ -36,6 +37,7 @@ class Power:
     """Of nodes whose partitions say so."""
     boot_of: dict[str, float] = attrs.field(factory=dict)
     always_on: frozenset[str] = frozenset()
+    stay_on: tuple[StayOnTable, ...] = ()
     in_use: bool = False
 
     def split(self, table: NodeTable, *, cloud: bool) -> Iterator[NodeTable]:
@@ -79,6 +81,11 @@ def read_power(draft: Draft, resolve: Resolve, names: Iterable[str]) -> Power:
         return Power()
     power.in_use = True
     power.always_on = frozenset(_exceptions(draft, members))
+    some = draft.get("SuspendExcNodes")
+    none: tuple[StayOnTable, ...] = ()
+    power.stay_on = draft.read(some, _parse_few, none)
+    if some is not None:
+        draft.places.update({f"stay_on[{at}]": some.where for at in range(len(power.stay_on))})
     said = ", ".join(f"{each:g}" for each in sorted({power.boot, *power.boot_of.values()}))
     draft.warnings.append(
         f"a node that is switched off takes ResumeTimeout={said} to boot, the longest that Slurm waits for it; "
@@ -132,9 +139,22 @@ def _parse_suspend_time(text: str) -> float:
     return math.inf if text.lower() in ("infinite", "-1") else float(parse_seconds(text))
 
 
+_LIST = r"(?:[^,\[\]]|\[[^\]]*\])+"
+"""A list without a comma but in brackets."""
+
+
 def _parse_exceptions(text: str) -> list[str]:
-    """Return the nodes that stay on; of a list with ``:COUNT``, which keeps some of them on, none is known."""
-    return expand_hostlist(re.sub(r"[^,\[\]\s]*(?:\[[^\]]*\])?[^,\s]*:[0-9]+", "", text))
+    """Return the nodes that stay on whatever happens."""
+    return [name for each in re.findall(_LIST, text) if ":" not in each for name in expand_hostlist(each)]
+
+
+def _parse_few(text: str) -> tuple[StayOnTable, ...]:
+    """Return the lists of which so many stay on: ``n[1-9]:4``."""
+    parts = [each.strip().partition(":") for each in re.findall(_LIST, text)]
+    for names, colon, count in parts:
+        if colon and not (names and count.isascii() and count.isdigit()):
+            raise ValueError(f"got {names}{colon}{count}; allowed: nodes, a colon, how many stay on")
+    return tuple(StayOnTable(nodes=names, count=int(count)) for names, colon, count in parts if colon)
 
 
 __all__ = ["Power", "read_power"]
