@@ -1,8 +1,10 @@
 """Does `makeway tune` keep its promises? ``python benchmarks/tune_coverage.py examples/kth/cluster.toml LOG``.
 
 Coverage: a log of many weeks is replayed under a few settings, as a whole and with run times that are a little off. For
-each stretch of `--seen` weeks the figures get the interval that `makeway tune` would tell, and the week behind the
-stretch, of which the interval knows nothing, has its own figure. Printed is how often that lies within.
+each stretch of `--seen` days the figures get the interval that `makeway tune` would tell. The week behind it, or what
+takes its place in a short log, has its own figure, of which the interval knows nothing. Printed is how often that lies
+within, and how wide the interval is against it. Where the change from one setting to the next is told as more than
+noise, the week behind is asked whether it went the same way.
 
 Regret: on the first `--jobs` jobs all combinations of a few settings are replayed, and the search may try a third of
 them. Printed is by what share the best that it found is worse than the best of all.
@@ -14,9 +16,10 @@ import argparse
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import attrs
 import numpy as np
 
 from makeway.config import Config
@@ -32,7 +35,7 @@ from makeway_tune.files import Chosen, Site, site_of
 from makeway_tune.goals import Measure
 from makeway_tune.log import Log, log_of
 from makeway_tune.search import Score, search
-from makeway_tune.sure import disturbed, draws, told
+from makeway_tune.sure import Drawn, change, disturbed, draws, told
 
 SETTINGS = ("policy.preemption.youngest_first=false", "policy.preemption.exempt_time=3600")
 MEASURES = (
@@ -61,27 +64,77 @@ def part_of(log: Log, facts: Facts, first: int, parts: int) -> tuple[Log, Facts]
     return cut, Facts(facts.waits[mask], facts.lost[mask], facts.hits[mask])
 
 
-def coverage(config: Config, log: Log, seen: int) -> None:
-    """Print how often the week that comes lies within what was told of the weeks before."""
-    hits = {str(each): [0, 0] for each in MEASURES}
+@attrs.frozen(eq=False)
+class Window:
+    """Some days of a log, and those behind them, of which nothing is known then."""
+
+    log: Log
+    runs: Sequence[Sequence[Facts]]
+    """Of each setting the replays."""
+    drawings: Drawn
+    after: Log
+    came: Sequence[Facts]
+    """Of each setting what then came."""
+
+
+def windows(replays: Sequence[Sequence[Facts]], log: Log, seen: int) -> Iterator[Window]:
+    """Yield all windows of so many days; what comes behind one is what comes behind no other."""
+    ahead = part_of(log, replays[0][0], 0, seen)[0].stretch
+    for first in range(0, log.parts - seen - ahead + 1, ahead):
+        runs = [[part_of(log, each, first, seen) for each in listed] for listed in replays]
+        came = [part_of(log, listed[0], first + seen, ahead) for listed in replays]
+        here, after = runs[0][0][0], came[0][0]
+        facts = [[each for _, each in listed] for listed in runs]
+        yield Window(here, facts, draws(here, first), after, [each for _, each in came])
+
+
+def coverage(config: Config, log: Log, every: Sequence[int]) -> None:
+    """Print how often what comes lies within what was told of the days before.
+
+    :param every: how many days are seen, or hours of a short log.
+    """
     worlds = [log.jobs, *(disturbed(log.jobs, seed) for seed in range(DISTURBED))]
-    for setting in SETTINGS:
-        changed = change_all(config, [setting], "--set")
-        runs = [replayed(changed, jobs, log) for jobs in worlds]
-        for week in range(log.parts // 7 - seen):
-            cuts = [part_of(log, facts, 7 * week, 7 * seen) for facts in runs]
-            after, facts = part_of(log, runs[0], 7 * (week + seen), 7)
-            drawn = draws(cuts[0][0], week)
-            for measure in MEASURES:
-                came = value(measure, after, facts)
-                if not math.isnan(came):
-                    promise = told(measure, cuts[0][0], [each for _, each in cuts], drawn)
-                    hits[str(measure)][0] += promise.low - 1e-9 <= came <= promise.high + 1e-9
-                    hits[str(measure)][1] += 1
-    for name, (within, of) in hits.items():
-        print(f"{name:14} {within:4} of {of:4} weeks within: {within / of:.0%}")
-    within, of = np.sum(list(hits.values()), axis=0)
-    print(f"{'all':14} {within:4} of {of:4} weeks within: {within / of:.0%}")
+    replays = [
+        [replayed(change_all(config, [setting], "--set"), jobs, log) for jobs in worlds]
+        for setting in SETTINGS
+    ]
+    for seen in every:
+        looked = list(windows(replays, log, seen))
+        told_of = {
+            str(each): [held for window in looked for held in _held(window, each)] for each in MEASURES
+        }
+        told_of["all"] = [held for listed in told_of.values() for held in listed]
+        for name, listed in told_of.items():
+            hits = [within for within, _ in listed]
+            wide = [each for _, each in listed if not math.isnan(each)]
+            share = f"{np.mean(hits):.0%}" if hits else "-"
+            width = f", {np.median(wide):.1f} times the figure wide" if wide else ""
+            print(f"{seen} seen, {name:12} {sum(hits):4} of {len(hits):4} within: {share}{width}")
+        same = [went for window in looked for each in MEASURES for went in _went(window, each)]
+        print(f"{seen} seen, changes beyond the noise that went the same way: {sum(same)} of {len(same)}")
+
+
+def _held(window: Window, measure: Measure) -> Iterator[tuple[bool, float]]:
+    """Yield for each setting whether what came lies within what was told, and how wide that is over it.
+
+    Where nothing was told and nothing came, there is nothing to hold.
+    """
+    for runs, facts in zip(window.runs, window.came, strict=True):
+        came = value(measure, window.after, facts)
+        promise = told(measure, window.log, runs, window.drawings)
+        if math.isnan(came) or math.isnan(promise.high) or not (came or promise.high):
+            continue
+        width = promise.high - promise.low
+        yield promise.low - 1e-9 <= came <= promise.high + 1e-9, width / came if came else math.nan
+
+
+def _went(window: Window, measure: Measure) -> Iterator[bool]:
+    """Yield, of a change beyond the noise, whether what came moved that way, or not at all."""
+    one, other = window.runs
+    moved = change(measure, window.log, one, other, window.drawings)
+    before, after = (value(measure, window.after, facts) for facts in window.came)
+    if moved.differs and not math.isnan(after - before):
+        yield (after - before) * moved.value >= 0
 
 
 def regret(path: Path, config: Config, log: Log, seed: int, settings: Sequence[str]) -> None:
@@ -124,7 +177,13 @@ def main() -> None:
     )
     parser.add_argument("config", type=Path)
     parser.add_argument("log", type=Path)
-    parser.add_argument("--seen", type=int, default=3, help="weeks of a stretch; 0: no coverage")
+    parser.add_argument(
+        "--seen",
+        type=int,
+        nargs="*",
+        default=[14, 21, 28, 42],
+        help="days that are seen; hours of a short log",
+    )
     parser.add_argument("--jobs", type=int, default=1000, help="jobs for the regret; 0: leave it out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=int, help="take only so many jobs")
@@ -138,8 +197,7 @@ def main() -> None:
     jobs = tuple(open_workload(given.log, ReadOptions(config=config, limit=limit)).jobs)[given.skip :]
     log = log_of(jobs, config, str(given.log))
     print(f"{len(jobs):,} jobs over {log.days:,.0f} days")
-    if given.seen:
-        coverage(config, log, given.seen)
+    coverage(config, log, given.seen)
     if given.jobs:
         few = jobs[: given.jobs]
         regret(given.config, config, log_of(few, config, str(given.log)), given.seed, given.settings)

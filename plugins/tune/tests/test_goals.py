@@ -13,7 +13,7 @@ from makeway_sweep.work import ByJob
 from makeway_tune.facts import Costs, Facts, drawn, facts_of, value
 from makeway_tune.goals import Limit, Measure, goals_of, measure_of
 from makeway_tune.log import Group, Log, busiest, log_of
-from makeway_tune.sure import change, disturbed, draws, told
+from makeway_tune.sure import change, disturbed, draws, student, told
 
 CONFIG = parse_toml(
     'node = [{ name = "n1", cpus = 4 }]\npartition = [{ name = "low", default = true }, { name = "high" }]',
@@ -22,8 +22,8 @@ CONFIG = parse_toml(
 DAYS = 16
 
 
-def log_with(users: int = 2) -> Log:
-    """Return a log of two jobs a day for 16 days: one of low, one of high."""
+def log_with(users: int = 2, days: int = DAYS) -> Log:
+    """Return a log of two jobs a day: one of low, one of high."""
     jobs = [
         JobSpec(
             id=f"{day}{name}",
@@ -33,7 +33,7 @@ def log_with(users: int = 2) -> Log:
             run_time=100.0,
             time_limit=120.0,
         )
-        for day in range(DAYS)
+        for day in range(days)
         for name in ("low", "high")
     ]
     return log_of(jobs, CONFIG, "log")
@@ -48,7 +48,7 @@ def facts(log: Log, waits: list[float], lost: float = 0.0) -> Facts:
 def test_a_log_of_days_is_cut_into_days() -> None:
     """16 days with jobs are enough for days; a week has 7 of them, and jobs without a partition are of the default."""
     log = log_with()
-    assert (log.unit, log.parts, log.drawn, log.days) == ("day", 16, 7, 16.0)
+    assert (log.unit, log.parts, log.tried, log.days) == ("day", 16, 7, 16.0)
     assert log.names("partition") == ["high", "low"]
 
 
@@ -113,7 +113,6 @@ def test_what_never_varies_is_sure() -> None:
     """Days that are all alike leave no doubt; days that differ do, and a difference of noise is said to be none."""
     log = log_with()
     drawings = draws(log, 1)
-    assert set(drawings.weeks.sum(axis=1)) == {7.0}
     assert set(drawings.logs.sum(axis=1)) == {16.0}
     same, less = facts(log, [100.0] * 32), facts(log, [60.0] * 32)
     wait = measure_of("wait", "", log)
@@ -125,6 +124,46 @@ def test_what_never_varies_is_sure() -> None:
     chance = np.random.default_rng(2)
     noise = facts(log, list(100.0 + chance.normal(0, 50, 32)))
     assert not change(wait, log, [same], [noise], drawings).differs
+
+
+def test_the_weeks_of_a_log_are_counted_from_its_end() -> None:
+    """Of 23 days the first two are in no week."""
+    log = log_with(days=23)
+    assert log.stretches == "weeks"
+    weeks = [list(np.flatnonzero(row)) for row in draws(log, 0).weeks]
+    assert weeks == [[*range(16, 23)], [*range(9, 16)], [*range(2, 9)]]
+
+
+def test_a_third_of_a_short_log_is_told_like_a_week() -> None:
+    """Of 16 days, and of 17 hours, five."""
+    jobs = [JobSpec(id=str(at), submit_at=at * 3600.0, run_time=1.0) for at in range(17)]
+    assert log_with().stretches == "stretches of 5 days"
+    assert log_of(jobs, CONFIG, "log").stretches == "stretches of 5 hours"
+    assert [sum(row) for row in draws(log_with(), 0).weeks] == [5, 5, 5]
+
+
+@pytest.mark.parametrize(("free", "within"), [(1, 6.314), (2, 2.920), (3, 2.353), (10, 1.812), (30, 1.697)])
+def test_students_t(free: int, within: float) -> None:
+    """The column of 90% of its tables in textbooks."""
+    assert student(0.9, free) == pytest.approx(within, abs=0.001)
+
+
+def test_a_week_to_come_lies_between() -> None:
+    """Weeks that lose 100, 121 and 144 core-hours a day: by roots 11 give or take 2.920 x 1 x the root of 4/3.
+
+    A user with jobs in one of them, or in none, tells nothing of another.
+    """
+    log = log_with(users=21, days=21)
+    lost = [each / 2 for week in (100.0, 121.0, 144.0) for each in [week] * 14]
+    run = Facts(np.zeros(42), np.array(lost), np.zeros(42))
+    found = told(measure_of("lost-hours", "", log), log, [run], draws(log, 0))
+    by = 2.920 * math.sqrt(4 / 3)
+    assert found.value == pytest.approx(365 / 3)
+    assert [found.low, found.high] == pytest.approx([(11 - by) ** 2, (11 + by) ** 2], rel=1e-3)
+    alone = told(measure_of("wait[u3]", "", log), log, [run], draws(log, 0))
+    assert alone.value == 0.0
+    assert math.isnan(alone.low)
+    assert math.isnan(alone.high)
 
 
 def test_run_times_are_a_little_off_and_within_limits() -> None:

@@ -56,6 +56,8 @@ class Answer:
     goals: Goals
     groups: Mapping[str, tuple[Group, ...]]
     """Kind -> those that are told one by one."""
+    weeks: str
+    """Of what intervals are: weeks, or what a short log was cut into."""
     recommended: str
     """Name of a candidate; empty: none."""
     reason: str
@@ -139,7 +141,7 @@ def candidate(
     unsure = [
         each
         for each in goals.limits
-        if each not in beyond and figures[each.measure].high > each.bound(before[each.measure]) + 1e-9
+        if each not in beyond and not figures[each.measure].high <= each.bound(before[each.measure]) + 1e-9
     ]
     changes = {} if not chosen else {each: change(each, log, today, runs, drawings) for each in measures}
     users = _users(log, runs[0])
@@ -190,21 +192,26 @@ def _amount(key: str, by: float) -> str:
 
 
 # --------------------------------------------------------------------------------- the answer
-def answer(candidates: Sequence[Candidate], goals: Goals, groups: Mapping[str, tuple[Group, ...]]) -> Answer:
+def answer(
+    candidates: Sequence[Candidate], goals: Goals, groups: Mapping[str, tuple[Group, ...]], weeks: str
+) -> Answer:
     """Choose which candidate is recommended, if any is.
 
     :param candidates: the site as configured first.
+    :param weeks: of what intervals are.
     """
     today = candidates[0]
     able = [each for each in candidates if not each.beyond and each.undone <= today.undone]
-    made = Answer(candidates=tuple(candidates), goals=goals, groups=groups, recommended="", reason="")
+    made = Answer(
+        candidates=tuple(candidates), goals=goals, groups=groups, weeks=weeks, recommended="", reason=""
+    )
     if not able:
         return attrs.evolve(made, impossible=_impossible(candidates, goals))
     better = [each for each in able if each.chosen and (today.beyond or _better(each, goals))]
     if not better:
         return attrs.evolve(made, reason=_nothing([each for each in able if each.chosen], goals))
     best = min(better, key=lambda each: (_gain(each, goals), len(each.chosen), each.name))
-    return attrs.evolve(made, recommended=best.name, reason=_reason(best, today, goals))
+    return attrs.evolve(made, recommended=best.name, reason=_reason(best, today, made))
 
 
 def _gain(each: Candidate, goals: Goals) -> float:
@@ -226,15 +233,16 @@ def _better(each: Candidate, goals: Goals) -> bool:
     return any(change.differs and change.value < 0 for change in changes) and _gain(each, goals) < 0
 
 
-def _reason(best: Candidate, today: Candidate, goals: Goals) -> str:
+def _reason(best: Candidate, today: Candidate, found: Answer) -> str:
+    goals = found.goals
     said = list(_moves(best, goals))
     if today.beyond:
         said.append(f"as configured {', '.join(each.said for each in today.beyond)} does not hold")
     if goals.limits and not best.unsure:
-        said.append("all limits hold in 95 of 100 weeks")
+        said.append(f"all limits hold in 9 of 10 {found.weeks}")
     elif best.unsure:
         listed = ", ".join(each.said for each in best.unsure)
-        said.append(f"all limits hold in this log; not in every week: {listed}")
+        said.append(f"all limits hold in this log; not in 9 of 10 {found.weeks}: {listed}")
     return "; ".join(said)
 
 

@@ -14,6 +14,7 @@ from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, Seconds
 from makeway_app.judged import LEAST, UNITS
+from makeway_app.report import count
 
 KINDS = ("partition", "qos", "account", "user")
 """By what jobs are grouped."""
@@ -55,9 +56,20 @@ class Log:
         return self.parts * self.length / DAY
 
     @property
-    def drawn(self) -> int:
-        """How many parts a week has; as many as the log where it is shorter."""
-        return min(self.parts, max(1, round(WEEK / self.length)))
+    def tried(self) -> int:
+        """On how many parts candidates are tried: those of a week, or half of a shorter log."""
+        return min(self.parts // 2, round(WEEK / self.length))
+
+    @property
+    def stretch(self) -> int:
+        """Of how many parts it is said what they may bring: those of a week, or a third of a shorter log."""
+        return min(self.parts // 3, round(WEEK / self.length))
+
+    @property
+    def stretches(self) -> str:
+        """What these are called."""
+        week = self.stretch * self.length == WEEK
+        return "weeks" if week else f"stretches of {count(self.stretch, self.unit)}"
 
     @functools.cached_property
     def _names(self) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from makeway_tune.answer import Answer, Candidate
 from makeway_tune.goals import WAIT, Measure
 from makeway_tune.log import Group
 from makeway_tune.sure import Told
-from makeway_tune.tell import NOUNS, changed, measures_of_group, moved, verdict
+from makeway_tune.tell import NOUNS, changed, measures_of_group, moved, shown, verdict
 
 _WIDTH, _HEIGHT = 720, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 110, 690, 34, 290
@@ -41,6 +41,7 @@ def page(found: Answer, title: str, heading: str) -> str:
     return environment.get_template("tune.html").render(
         title=title,
         heading=heading,
+        weeks=found.weeks,
         style=joined([interval.STYLE]),
         verdict=verdict(found),
         picture=_picture(found),
@@ -133,8 +134,8 @@ def _named(group: Group) -> Iterator[tuple[str, Measure]]:
 
 def _goal(found: Answer, measure: Measure, told: Told) -> tuple[str, str]:
     """Return a figure with its interval, on one scale for all candidates."""
-    if math.isnan(told.value):
-        return "-", ""
+    if math.isnan(told.value) or math.isnan(told.high):
+        return shown(measure, told), ""
     highest = [each.figures[measure].high for each in found.candidates]
     most = max(each for each in highest if not math.isnan(each))
     return measure.show(told.value), interval.figure(measure.show, told.value, told.low, told.high, most)

@@ -122,12 +122,9 @@ def _alone(knobs: Sequence[Knob], trials: int) -> Iterator[dict[str, str]]:
 def front(scores: dict[Chosen, Score]) -> list[Chosen]:
     """Return candidates in layers: those that none beats, then those that only these beat, and so on.
 
-    Within a layer those with the fewest changes come first; of several that come to the same, only that one is named.
+    Within a layer those with the fewest changes come first.
     """
-    least: dict[tuple[object, ...], Chosen] = {}
-    for each, score in sorted(scores.items(), key=lambda item: (len(item[0]), item[0])):
-        least.setdefault((score.values, score.beyond), each)
-    left = list(least.values())
+    left = least(scores)
     found: list[Chosen] = []
     while left:
         layer = [each for each in left if not any(scores[other].dominates(scores[each]) for other in left)]
@@ -136,4 +133,12 @@ def front(scores: dict[Chosen, Score]) -> list[Chosen]:
     return found
 
 
-__all__ = ["Run", "Score", "front", "search"]
+def least(scores: dict[Chosen, Score]) -> list[Chosen]:
+    """Return candidates, those with the fewest changes first; of several that come to the same, only that one."""
+    found: dict[tuple[object, ...], Chosen] = {}
+    for each, score in sorted(scores.items(), key=lambda item: (len(item[0]), item[0])):
+        found.setdefault((score.values, score.beyond), each)
+    return list(found.values())
+
+
+__all__ = ["Run", "Score", "front", "least", "search"]

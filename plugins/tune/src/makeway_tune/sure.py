@@ -1,14 +1,18 @@
 """Say between what a figure lies in a week like those of the log, and whether a change is more than chance.
 
-Weeks are made of the log's own days, or hours where it is short: seven in a row, since a jam in one is often one in
-the next, and load comes and goes for days. Each made week takes its days from one of several replays of the same log,
-all but the first with run times that are a little off. What is told is wider than the spread of these weeks by as much
-as the log itself is short: what one knows from few days is itself a draw. A change is judged by made logs, each as
-long as the log, of two days in a row.
+A week to come is told as one more observation beside the weeks of the log (Hahn and Meeker, Statistical Intervals, on
+prediction intervals): their mean, give or take their spread, times Student's t since they are few, and the root of
+1 + 1/n since their mean is a draw as well. All of it by square roots (Bartlett 1947, The use of transformations), as
+figures that are never below zero spread the more the larger they are. Each week is taken from several replays of the
+log, all but the first with run times that are a little off. A change is judged by made logs, each as long as the log,
+of two days in a row.
+
+Of a log shorter than three weeks a third takes the place of a week, as two say next to nothing of a third one.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from random import Random
@@ -25,18 +29,19 @@ from makeway_tune.log import Array, Log
 
 T = TypeVar("T")
 
-_IN_A_ROW = 7
-"""Parts of the log that stay together in a made week."""
 _TOGETHER = 2
-"""And in a made log, both sides of which have the same days."""
-_Z = 1.96
+"""Parts of the log that stay together in a made log, both sides of which have the same ones."""
+_SURE = 0.9
+"""Share of the weeks to come that lie within what is told."""
+_STEPS = 100_000
+"""Of Student's t."""
 _OFF = 0.15
 """How far run times are off: the standard deviation of their logarithm."""
 
 
 @attrs.frozen(kw_only=True)
 class Told:
-    """A figure, and between what it lies 95 times of 100."""
+    """A figure, and between what it lies; these are nan: too few weeks have it."""
 
     value: float
     low: float
@@ -50,26 +55,27 @@ class Told:
 
 @attrs.frozen(eq=False)
 class Drawn:
-    """Weeks and logs that were drawn: a row for each, how often each part of the log is in it."""
+    """Weeks of the log, and logs that were drawn: a row for each, how often each part of the log is in it."""
 
     weeks: Array
     logs: Array
 
 
 def draws(log: Log, seed: int) -> Drawn:
-    """Draw weeks, and logs as long as the log."""
-    chance = np.random.default_rng(seed)
-    weeks = _draws(log, log.drawn, _IN_A_ROW, chance)
-    return Drawn(weeks=weeks, logs=_draws(log, log.parts, _TOGETHER, chance))
+    """Return the whole weeks of the log, the last one first, and logs as long as the log."""
+    weeks = np.zeros((log.parts // log.stretch, log.parts))
+    for at, row in enumerate(weeks):
+        row[log.parts - (at + 1) * log.stretch : log.parts - at * log.stretch] = 1
+    return Drawn(weeks=weeks, logs=_draws(log, np.random.default_rng(seed)))
 
 
-def _draws(log: Log, length: int, block: int, chance: np.random.Generator) -> Array:
+def _draws(log: Log, chance: np.random.Generator) -> Array:
     counts = np.zeros((DRAWS, log.parts))
     for row in counts:
-        left = length
+        left = log.parts
         while left:
             start = int(chance.integers(log.parts))
-            for step in range(min(block, left)):
+            for step in range(min(_TOGETHER, left)):
                 row[(start + step) % log.parts] += 1
                 left -= 1
     return counts
@@ -80,19 +86,26 @@ def told(measure: Measure, log: Log, runs: Sequence[Facts], drawings: Drawn) -> 
 
     :param runs: its replays, the undisturbed one first.
     """
-    spread = _over(runs, drawings.weeks, lambda facts, rows: drawn(measure, log, facts, rows))
-    return _told(value(measure, log, runs[0]), spread, _wider(log), least=0.0)
+    point = value(measure, log, runs[0])
+    weeks = np.array([drawn(measure, log, facts, drawings.weeks) for facts in runs])
+    few = int((~np.isnan(weeks[0])).sum())
+    if few < 2:
+        return Told(value=point, low=math.nan, high=math.nan)
+    roots = np.sqrt(weeks[~np.isnan(weeks)])
+    by = student(_SURE, few - 1) * math.sqrt(float(roots.var()) * (few + 1) / (few - 1))
+    low, high = (max(0.0, float(roots.mean()) + each) ** 2 for each in (-by, by))
+    return Told(value=point, low=min(low, point), high=max(high, point))
 
 
-def _wider(log: Log) -> float:
-    """Return how much wider an interval is than the spread of what was drawn, since the log is but so long.
+@functools.cache
+def student(sure: float, free: int) -> float:
+    """Return between plus and minus what Student's t lies so surely.
 
-    The mean of a log is a draw as well; and few stretches tell little of their own spread, as Student's t says, here by
-    the first terms of its expansion.
+    With t = sqrt(free) tan(angle) its density is cos(angle) ** (free - 1).
     """
-    free = max(1.0, log.parts / _IN_A_ROW - 1)
-    student = 1 + (_Z**2 + 1) / (4 * free) + (5 * _Z**4 + 16 * _Z**2 + 3) / (96 * free**2)
-    return math.sqrt(1 + log.drawn / log.parts) * student
+    angles = (np.arange(_STEPS) + 0.5) * (math.pi / 2 / _STEPS)
+    within = np.cumsum(np.cos(angles) ** (free - 1))
+    return math.sqrt(free) * math.tan(angles[np.searchsorted(within, sure * within[-1])])
 
 
 def change(
@@ -105,7 +118,11 @@ def change(
         return drawn(measure, log, pair[1], rows) - drawn(measure, log, pair[0], rows)
 
     point = value(measure, log, after[0]) - value(measure, log, before[0])
-    return _told(point, _over(pairs, drawings.logs, of), 1.0, least=-math.inf)
+    spread = _over(pairs, drawings.logs, of)
+    if not len(spread) or math.isnan(point):
+        return Told(value=point, low=point, high=point)
+    low, high = (float(np.quantile(spread, at)) for at in (0.025, 0.975))
+    return Told(value=point, low=min(low, point), high=max(high, point))
 
 
 def _over(runs: Sequence[T], counts: Array, of: Callable[[T, Array], Array]) -> Array:
@@ -114,13 +131,6 @@ def _over(runs: Sequence[T], counts: Array, of: Callable[[T, Array], Array]) -> 
     for at, run in enumerate(runs):
         found[at :: len(runs)] = of(run, counts[at :: len(runs)])
     return found[~np.isnan(found)]
-
-
-def _told(point: float, spread: Array, wider: float, *, least: float) -> Told:
-    if not len(spread) or math.isnan(point):
-        return Told(value=point, low=point, high=point)
-    low, high = (point + (float(np.quantile(spread, at)) - point) * wider for at in (0.025, 0.975))
-    return Told(value=point, low=max(least, min(low, point)), high=max(high, point))
 
 
 def disturbed(jobs: Sequence[JobSpec], seed: int) -> tuple[JobSpec, ...]:
@@ -139,4 +149,4 @@ def disturbed(jobs: Sequence[JobSpec], seed: int) -> tuple[JobSpec, ...]:
     return tuple(made)
 
 
-__all__ = ["Drawn", "Told", "change", "disturbed", "draws", "told"]
+__all__ = ["Drawn", "Told", "change", "disturbed", "draws", "student", "told"]

@@ -91,6 +91,8 @@ def shown(measure: Measure, told: Told) -> str:
     """Return a figure with its interval."""
     if math.isnan(told.value):
         return "-"
+    if math.isnan(told.high):
+        return f"{measure.show(told.value)} (too few weeks)"
     return f"{measure.show(told.value)} ({measure.show(told.low)} to {measure.show(told.high)})"
 
 

@@ -24,7 +24,7 @@ from makeway_tune.files import Chosen
 from makeway_tune.goals import Goals
 from makeway_tune.log import DAY, Array, Log, busiest
 from makeway_tune.runs import Runner
-from makeway_tune.search import Score, front, search
+from makeway_tune.search import Score, front, least, search
 from makeway_tune.sure import Drawn, disturbed
 
 ALL, SHORT = "all", "short"
@@ -173,7 +173,7 @@ class Work:
 
     def _choose_days(self, trials: int) -> None:
         """Take a week, or so many of its days that all trials fit into the time, and at least one."""
-        self._most = self.days = min(self.log.drawn, max(1, self.log.parts // 2))
+        self._most = self.days = self.log.tried
         left = max(0.0, self._searching - time.monotonic()) * self.runner.workers / trials
         expected = self.one * float(self._busiest(self._most).mean())
         if expected > left:
@@ -289,7 +289,7 @@ class Work:
             )
             for at, each in enumerate(every)
         ]
-        found = answer(candidates, self.goals, groups)
+        found = answer(candidates, self.goals, groups, self.log.stretches)
         return found if self.others else attrs.evolve(found, reason="no other setting was tried")
 
     def _runs(self, chosen: Chosen) -> list[Facts]:
@@ -313,7 +313,7 @@ class Work:
             )
             for each in every
         }
-        best = [each for each in every if each]
+        best = [each for each in least(scores) if each]
         best = [each for each in best if not any(other.dominates(scores[each]) for other in scores.values())]
         return [(), *best]
 
