@@ -1,7 +1,7 @@
 """Hold what people's files may be within bounds, the same for all readers: how deep, how many values, how large.
 
 A file of a kilobyte may stand for a billion values (aliases of YAML), for tables in tables in tables, or for a number
-that fills a page. Whoever reads a format that can do so measures it here, or has it parsed here.
+that fills a page. A reader of such a format measures it here, or has it parsed here.
 """
 
 from __future__ import annotations

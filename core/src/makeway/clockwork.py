@@ -63,7 +63,7 @@ class Clockwork:
     kill_wait: Duration = _delay(0.0)
     """From SIGTERM to SIGKILL."""
     signal_time: Duration = _delay(0.0)
-    """From a signal to the end of who ends by it."""
+    """From a signal to the end of a job that ends by it."""
     min_kill_delay: Duration = _delay(0.0)
     """Least time that a node waits before SIGKILL, whatever `kill_wait` says."""
     message_timeout: Duration = _delay(0.0)
@@ -91,7 +91,7 @@ class Clockwork:
     0: the state is saved when the job is told to leave, and nothing is lost."""
     keep_freed: bool = True
     """What victims leave is kept for the job that they leave for: until the last of them has gone its nodes are closed
-    to others, and then it is tried first. False: whoever stands first in the queue takes it, as in Slurm."""
+    to others, and then it is tried first. False: the first job in the queue takes it, as in Slurm."""
     second_phase: Duration | None = None
     """Where the controller's second begins: exempt times count from the whole second in which a job started; None:
     from the very instant."""

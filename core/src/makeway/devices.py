@@ -1,6 +1,6 @@
 """Tell the GPUs of a node apart where it gives whole ones and parts of them, so that each is given out once.
 
-A GPU that somebody has as a whole gives no parts, and one of which somebody has a part is not given as a whole. Slurm
+A GPU that a job has as a whole gives no parts, and one of which a job has a part is not given as a whole. Slurm
 before 23.02 did give it (``beside_parts``; recorded: cons_gpus_shards). All parts that a job gets on a node lie on one
 GPU: the first that has enough left (Slurm's documentation of ``shard`` and ``mps``), or the fullest of those
 (``tightest``). Thousandths (``gpu_milli``) are asked for as one part, or as a number of whole GPUs.
@@ -51,13 +51,13 @@ class Board:
     parts: Mapping[str, tuple[int, ...]]
     """Name of the parts -> how many each GPU gives."""
     beside_parts: bool = False
-    """Whether a GPU of which somebody has a part is given as a whole, too (``whole_gpus_beside_parts``)."""
+    """Whether a GPU of which a job has a part is given as a whole, too (``whole_gpus_beside_parts``)."""
     tightest: bool = False
     """Whether parts come from the GPU that has the least left of those that have enough, and not from the first."""
 
     @property
     def free(self) -> Slots:
-        """What is given when nobody is there."""
+        """What is given when no job is there."""
         return (FREE,) * self.size
 
     def pick(self, slots: Slots, wanted: Mapping[str, int]) -> dict[str, Bits] | None:

@@ -14,7 +14,7 @@ class _Look:
     kept: bool = False
     """Whether what is found answers later questions, too."""
     every: Any = None
-    """All entry points, whatever this release of Python keeps them in; None: nobody has asked yet."""
+    """All entry points, whatever this release of Python keeps them in; None: nothing has asked yet."""
     groups: ClassVar[dict[str, Any]] = {}
     """Those of each group that was asked for, kept as long as `every`."""
 

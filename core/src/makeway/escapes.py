@@ -1,7 +1,7 @@
 """Show text of others on a terminal: whatever it holds, it moves no cursor, sets no title and hides nothing.
 
-Names, commands and paths of jobs are written by whoever submits them. Everything that is no printable character is
-shown as Python writes it: ``\\x1b``, ``\\u202e``, ``\\udcff``.
+Names, commands and paths of jobs are written by the users who submit them. Everything that is no printable
+character is shown as Python writes it: ``\\x1b``, ``\\u202e``, ``\\udcff``.
 """
 
 from __future__ import annotations

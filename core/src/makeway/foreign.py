@@ -345,10 +345,10 @@ HOW = {
 
 @attrs.frozen(kw_only=True)
 class Common:
-    """A configuration in the words that all schedulers share, and what decided in it who may displace whom."""
+    """A configuration in the words that all schedulers share, and what decided in it which jobs may displace which."""
 
     config: Config
-    """Partitions with tiers, QOS with lists of whom they preempt, modes of preemption."""
+    """Partitions with tiers, QOS with lists of those that they preempt, modes of preemption."""
     cluster: Cluster
     """What it describes."""
     by_qos: bool
@@ -382,7 +382,7 @@ Translated = tuple["Config", Sequence[Term]]
 
 @attrs.frozen(kw_only=True)
 class Translator:
-    """Puts configurations into the words of a scheduler, for who swaps one policy for another's."""
+    """Puts configurations into the words of a scheduler, for those who swap one policy for another's."""
 
     into: Callable[[Common], Translated]
     """Adds what this scheduler's policy reads; what has no equal is a `Term` without one."""

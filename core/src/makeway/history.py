@@ -58,7 +58,7 @@ class History:
     lost: Seconds = 0.0
     """Core-seconds thrown away; all of the job where preemption ended it."""
     again: Seconds = 0.0
-    """The part of them that somebody must submit again, for preemption ended the job."""
+    """The part of them that a user must submit again, for preemption ended the job."""
     worked: Seconds = 0.0
     """Seconds of running that counted."""
     number: int = 0
@@ -87,7 +87,7 @@ class History:
 def needed(job: Job, worked: Seconds) -> Seconds:
     """Return for how long a job has to run: as long as it takes, or up to its limit where that is shorter.
 
-    :param worked: its running that counted; it stands in where nobody knows how long the job takes.
+    :param worked: its running that counted; it stands in where it is not known how long the job takes.
     """
     run = job.spec.run_time
     if run is None:

@@ -65,7 +65,7 @@ def lacking(job: Job, view: ClusterView, taken: Mapping[str, int] = NOTHING) -> 
 
 
 def _given_back(job: Job, short: Sequence[str], view: ClusterView) -> Mapping[str, float]:
-    """Return who holds what is short: active job -> how much of the first of `short` it would give back.
+    """Return what holds what is short: active job -> how much of the first of `short` it would give back.
 
     Where one of several licences is enough, any of its holders may be enough by itself.
     """

@@ -60,7 +60,7 @@ class Metrics:
     preemptions: int = 0
     jobs_preempted: int = 0
     core_seconds_lost: float = 0.0
-    """Work that was thrown away, and all of the jobs that preemption ended: somebody must submit them again."""
+    """Work that was thrown away, and all of the jobs that preemption ended: a user must submit them again."""
     core_seconds_to_submit_again: float = 0.0
     """The part of it that is of jobs that preemption ended."""
     ended_by_preemption: int = 0
@@ -100,7 +100,7 @@ class Metrics:
     losses: list[tuple[str, Seconds, int]] | None = None
     """Each time that work was thrown away: the job, its seconds of running, its CPUs; None: they were not asked for."""
     pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
-    """Preemptions by the group of the preemptor (empty: nobody in particular), that of the victim, and mode."""
+    """Preemptions by the group of the preemptor (empty: none in particular), that of the victim, and mode."""
 
     def as_dict(self, cores: int) -> dict[str, Any]:
         """Return the summary's metrics; waits in seconds from submission to first start."""

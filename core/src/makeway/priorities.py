@@ -1,8 +1,8 @@
 """What a policy of priorities answers: how urgent each waiting job is, and when that has to be worked out anew.
 
 A plugin builds a `Prioritizer` (`makeway.hookspecs.makeway_priority`). The engine asks it with whole collections: for
-jobs that came or changed, and for all that wait whenever its own clock says so. Where nobody answers, jobs stand in
-order of submission.
+jobs that came or changed, and for all that wait whenever its own clock says so. Where no plugin answers, jobs stand
+in order of submission.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Prioritizer(Protocol):
     def again(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Priority]:
         """Work all priorities out anew, since `next_at` has come; afterwards `next_at` lies later.
 
-        :param jobs: all pending jobs that are neither held nor have a priority that somebody gave them.
+        :param jobs: all pending jobs that are neither held nor have a priority that a user gave them.
         :returns: job id -> priority; jobs left out keep theirs. Active jobs may be among them.
         """
 
@@ -63,7 +63,7 @@ class WatchfulPrioritizer(Prioritizer, Protocol):
 
 
 class AdoptingPrioritizer(Prioritizer, Protocol):
-    """One that remembers more than the jobs show: what everybody has used so far."""
+    """One that remembers more than the jobs show: what each user has used so far."""
 
     def save(self) -> Mapping[str, Any]:
         """Return what the jobs do not tell, in values that JSON has. Changes nothing."""

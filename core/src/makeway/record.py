@@ -68,7 +68,7 @@ class Recorder:
     ) -> None:
         """Begin a record.
 
-        :param measures: is told what happens, and adds to the figures; None: nobody.
+        :param measures: is told what happens, and adds to the figures; None: nothing is told.
         """
         self.cluster = cluster
         self.measures = measures or Measures()
@@ -79,7 +79,7 @@ class Recorder:
         self._young: Seconds = 0.0
         self.decisions: list[Decision] = []
         self.traced: Callable[[Job], bool] | None = None
-        """Which jobs' attempts are kept as decisions; None: nobody's."""
+        """Which jobs' attempts are kept as decisions; None: no job's."""
         self.on_decision: Callable[[Decision], None] | None = None
         """Gets each of them at once."""
         self._mishaps = Mishaps()
@@ -119,9 +119,9 @@ class Recorder:
         self.grouping, self._young = grouping, young
 
     def tee(self, sink: Callable[[Line], None]) -> None:
-        """Let `sink` have every line too, after whoever gets them so far.
+        """Let `sink` have every line too, after the sink that gets them so far.
 
-        Reasons for waiting are among them only if somebody got lines when the engine was built.
+        Reasons for waiting are among them only if something got lines when the engine was built.
         """
         first = self._sink
         if first is None:
@@ -572,7 +572,7 @@ class Recorder:
         return shown
 
     def finish(self, now: Seconds) -> None:
-        """Take note that the run is over: who has not ended, and why they wait."""
+        """Take note that the run is over: which jobs have not ended, and why they wait."""
         if self.listens:
             self._at(now)
             self._settle()

@@ -1,6 +1,6 @@
-"""Take candidates in an order until the job fits, then give back who is not needed: for searches of plugins.
+"""Take candidates in an order until the job fits, then give back those not needed: for searches of plugins.
 
-Going back from the last one taken, whoever can stay without the job losing its place stays; so none of the victims
+Going back from the last one taken, what can stay without the job losing its place stays; so none of the victims
 can be left out.
 """
 
@@ -16,7 +16,7 @@ def in_order(attempt: Attempt, candidates: Candidates, order: Sequence[int] | No
 
     Candidates whose mode is OFF are never taken, nor those that `Candidates.allowed_after` forbids.
 
-    :param attempt: with nobody removed. It is used up; pass ``attempt.fresh()`` to search several times.
+    :param attempt: with no job removed. It is used up; pass ``attempt.fresh()`` to search several times.
     :param order: positions in the candidates, in the order in which they are taken; None: as the policy named them.
     """
     taken: list[int] = []
@@ -48,7 +48,7 @@ def in_order(attempt: Attempt, candidates: Candidates, order: Sequence[int] | No
 
 
 def probe_without(attempt: Attempt, candidates: Candidates, taken: Sequence[int]) -> Placement | Blocked:
-    """Probe with the candidates at these positions removed, and nobody else."""
+    """Probe with the candidates at these positions removed, and no others."""
     trial = attempt.fresh()
     for at in taken:
         trial.remove(candidates.jobs[at], candidates.modes[at])

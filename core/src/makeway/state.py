@@ -1,9 +1,9 @@
 """Describe what a cluster is doing at one instant, so that an engine can go on from there (``STATE.json``).
 
-A state has two parts. The *jobs* are facts that anybody can observe: who waits, who holds what since when, who was
-suspended by whom, who is in a grace time or still leaving. The *memory* is what single parts of makeway hand over
-because no look at the jobs tells it: whose turn is next, what was used so far, what was promised. A state without
-memory is good: each part then makes up its mind from the jobs.
+A state has two parts. The *jobs* are facts that anyone can observe: what waits, what holds what since when, what
+was suspended by what, what is in a grace time or still leaving. The *memory* is what single parts of makeway hand
+over because no look at the jobs tells it: whose turn is next, what was used so far, what was promised. A state
+without memory is good: each part then makes up its mind from the jobs.
 
 Names of fields are those of `makeway.model.Job` and `makeway.model.JobSpec`; docs/adoption.md explains them.
 """
@@ -403,7 +403,7 @@ def plan_of(job: Job, grace: Grace) -> Plan:
 
 
 def states_of(jobs: Iterable[Job]) -> dict[str, str]:
-    """Return id -> state of each job: equal where nobody came, went, was stopped or went on, whatever the order."""
+    """Return id -> state of each job: equal where no job came, went, was stopped or went on, whatever the order."""
     return {job.id: job.state.value for job in jobs}
 
 

@@ -1,6 +1,6 @@
 """Name the switches of the engine: where schedulers, or releases of one, differ in what they do.
 
-`SWITCHES` are the engine's own, with the values that hold where nobody says otherwise. A `makeway.vendors.Vendor`
+`SWITCHES` are the engine's own, with the values that hold where nothing says otherwise. A `makeway.vendors.Vendor`
 adds rules of its scheduler and says, by release, which of all of them are in force; ``[scheduler.rules]`` has the
 last word.
 """

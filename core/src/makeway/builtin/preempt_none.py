@@ -9,5 +9,5 @@ from makeway.model import Candidates, PreemptBasis
 @hookimpl
 @based_on(PreemptBasis.NOTHING)
 def makeway_preempt_candidates() -> Candidates:
-    """Name nobody."""
+    """Name no job."""
     return Candidates(note="preemption is off (preempt/none)")

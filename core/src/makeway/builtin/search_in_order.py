@@ -1,4 +1,4 @@
-"""Take candidates in the order of their policy until the job fits, then give back who is not needed
+"""Take candidates in the order of their policy until the job fits, then give back those not needed
 (``search/in_order``).
 
 This is the search that is used where no plugin in use has one. It keeps to the order in which the preempt policy

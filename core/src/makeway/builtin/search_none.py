@@ -1,4 +1,4 @@
-"""Seek no victims: jobs wait for what is free, whoever they may displace (``search/none``)."""
+"""Seek no victims: jobs wait for what is free, whatever they may displace (``search/none``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from makeway.model import Blocked
 
 @hookimpl
 def makeway_search() -> Blocked:
-    """Choose nobody."""
+    """Choose no job."""
     return Blocked(detail="no victims are sought (policy.search is search/none)")
 
 

@@ -1,7 +1,7 @@
 """Give jobs whole nodes, the first that do: a plain selector, so that makeway replays without any other plugin.
 
 A node does if it has the CPUs, memory and counted resources that the job asks for on each node, and its features.
-Nobody shares a node, suspended jobs included. All is derived from the view.
+No job shares a node, suspended jobs included. All is derived from the view.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
 
 
 def _check_defects(table: SchedulerTable, world: str, problems: list[Problem]) -> None:
-    """Let nobody ask for a fault of a scheduler where jobs are real."""
+    """Refuse a fault of a scheduler where jobs are real."""
     defects = vendors.defects()
     problems += [
         Problem(

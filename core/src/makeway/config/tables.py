@@ -288,7 +288,7 @@ class FailureTable:
     node_set_aside: Duration = 300.0
     """Seconds for which a node that refused a start gets no jobs; 0: it is not set aside."""
     suspend_wait: Duration = 60.0
-    """Seconds for which nobody displaces a job by suspension after that failed."""
+    """Seconds for which no job is displaced by suspension after that failed."""
     resume_again: Duration = 5.0
     """Seconds until a job that could not be continued is continued again."""
     kill_again: Duration = 30.0
@@ -298,7 +298,7 @@ class FailureTable:
     restop_noticed: bool = True
     """Whether a job that somebody else continued is stopped again while others run on its cores."""
     policy_errors: int = 3
-    """Errors of a policy in a row after which it displaces nobody until the configuration is reloaded; 0: never."""
+    """Errors of a policy in a row after which it displaces nothing until the configuration is reloaded; 0: never."""
 
 
 _DAY = 86400.0

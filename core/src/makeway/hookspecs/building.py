@@ -15,7 +15,7 @@ def makeway_selector(view: ClusterView) -> Selector | None:
 
     :param view: the empty cluster; the same object stays valid for the whole run.
     :returns: a `makeway.model.Selector`; it may keep books, but only from what the engine tells it.
-        None: no opinion; if nobody answers the run does not start.
+        None: no opinion; if no plugin answers, the run does not start.
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins. See `makeway.model.Selector` and `makeway.model.Attempt` for what is asked of it.
@@ -54,20 +54,20 @@ def makeway_displaces_by(view: ClusterView) -> Grouping | None:
 
 @hookspec(firstresult=True)
 def makeway_gang(view: ClusterView) -> Gang | None:
-    """Build the arbiter that decides who is active on shared resources and resumes who was stopped.
+    """Build the arbiter that decides which jobs are active on shared resources and resumes those that were stopped.
 
     Called once, before the first event, after `makeway_selector`. Decision hook of the kind *gang*.
 
     :param view: the empty cluster; the same object stays valid for the whole run.
     :returns: a `makeway.model.Gang`, or a `makeway.model.QueuedGang`, whose suspended jobs wait in the queue
-        beside the pending ones. None: no opinion; if nobody answers, nobody is ever suspended.
+        beside the pending ones. None: no opinion; if no plugin answers, no job is ever suspended.
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins. With ``gang`` among the preempt modes the arbiter does the suspending as well: the engine
     starts the preemptor, and the arbiter's answer to ``started`` has to stop the victims whose cores it took. In
-    any case whoever was suspended by policy goes on by its orders only.
+    any case what was suspended by policy goes on by its orders only.
 
-    Nobody takes turns::
+    No job takes turns::
 
         @hookimpl
         def makeway_gang(view):

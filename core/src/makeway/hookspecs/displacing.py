@@ -1,4 +1,4 @@
-"""Specify the hooks of a job that does not fit: whom it displaces, and how each makes way."""
+"""Specify the hooks of a job that does not fit: what it displaces, and how each job makes way."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def makeway_preempt_candidates(
     :param view: the cluster as of `now`; read-only, valid during the call.
     :param now: seconds since the start of the replay; the only clock there is.
     :returns: `makeway.model.Candidates`: some of `active`, none twice, each with its mode; a job left
-        out is safe. Empty: none of them. None: no opinion; if all pass, nobody is preempted.
+        out is safe. Empty: none of them. None: no opinion; if all pass, nothing is preempted.
     :raises: whatever is raised ends the run as PolicyError naming plugin, hook and job.
 
     First answer wins.
 
-    Anybody, youngest first, as Slurm's ``youngest_first`` orders them::
+    Any job, youngest first, as Slurm's ``youngest_first`` orders them::
 
         @hookimpl
         def makeway_preempt_candidates(active):
@@ -57,7 +57,7 @@ def makeway_preempt_candidates(
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView, now: float) -> Sequence[PreemptMode] | None:
     """Say how each of `jobs` would make way.
 
-    Called when somebody else than the preempt policy decides that a job has to leave: the gang arbiter that
+    Called when something other than the preempt policy decides that a job has to leave: the gang arbiter that
     finds a job under a shadow.
 
     :param jobs: active jobs.
@@ -68,7 +68,7 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView, now: float) -> 
 
     First answer wins.
 
-    Everybody is suspended::
+    Every job is suspended::
 
         @hookimpl
         def makeway_preempt_mode(jobs):
@@ -84,20 +84,20 @@ def makeway_protect(
 ) -> Mapping[str, str | Protection] | None:
     """Protect some of the candidates, and say why.
 
-    Called after `makeway_preempt_candidates` when it named anybody. Veto hook: any plugin may protect a
+    Called after `makeway_preempt_candidates` when it named any. Veto hook: any plugin may protect a
     job, none may unprotect it.
 
     :param preemptor: the pending job.
-    :param candidates: whom the preempt policy would let go, in its order.
+    :param candidates: those that the preempt policy would let go, in its order.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
     :returns: job id -> reason in words that people can read, or a `makeway.model.Protection`, which says as well
-        when it ends by itself. None: nobody is protected.
+        when it ends by itself. None: none is protected.
     :raises: whatever is raised ends the run as PolicyError.
 
     All plugins are asked, answers are joined; the first reason for a job is the one reported.
 
-    Nobody within five minutes of its end::
+    No job within five minutes of its end::
 
         @hookimpl
         def makeway_protect(candidates, now):
@@ -119,10 +119,10 @@ def makeway_search(
 
     :param attempt: the blocked job against the cluster, with no job removed yet. Limits (`makeway_limits`) and
         closed nodes are part of it, except for a search that is marked with `of_selector`.
-    :param candidates: whom it may displace, in order, with modes.
+    :param candidates: the jobs that it may displace, in order, with modes.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
-    :returns: `makeway.model.Choice`, victims as positions in `candidates`. `makeway.model.Blocked`: nobody shall be
+    :returns: `makeway.model.Choice`, victims as positions in `candidates`. `makeway.model.Blocked`: no job shall be
         displaced; no other plugin is asked, and its `detail` is told to people. None: no opinion; the next plugin
         is asked, with an attempt of its own. If all pass, the job waits.
     :raises: whatever is raised ends the run as PolicyError.
@@ -131,7 +131,7 @@ def makeway_search(
     ``policy.search`` or the preempt plugin answers first. Where no plugin in use has a search,
     ``search/in_order`` is used.
 
-    `makeway.searching.in_order` takes candidates in an order of your own, and gives back who is not needed.
+    `makeway.searching.in_order` takes candidates in an order of your own, and gives back those not needed.
 
     One at a time until it fits::
 
@@ -162,11 +162,11 @@ def makeway_preempt_action(
     Not called for a job that the arbiter finds under a shadow, unless the rule ``gang_skips_grace`` is off.
     Decision hook of the kind *preempt action*.
 
-    :param preemptor: for whom; None when a grace time ran out after the preemptor was gone.
+    :param preemptor: the job that they make way for; None when a grace time ran out after the preemptor was gone.
     :param victims: active jobs, in the order in which they are to be told.
     :param modes: the modes that the candidates came with; parallel to `victims`.
     :param reasons: why each was chosen (`Choice.reasons`, else `Candidates.reasons`), parallel to `victims`; empty
-        texts where nobody said. They are recorded whatever is returned.
+        texts where nothing was said. They are recorded whatever is returned.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
     :returns: one `makeway.model.Plan` per victim, same order; its table says what a plan may ask in each mode.
@@ -175,7 +175,7 @@ def makeway_preempt_action(
 
     First answer wins.
 
-    Ten minutes for everybody::
+    Ten minutes for every job::
 
         @hookimpl
         def makeway_preempt_action(victims, modes):

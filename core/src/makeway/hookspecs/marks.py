@@ -29,7 +29,7 @@ def of_selector(function: F) -> F:
 
 
 def based_on(basis: PreemptBasis) -> Callable[[F], F]:
-    """Mark an implementation of `makeway_preempt_candidates` with what decides who may displace whom.
+    """Mark an implementation of `makeway_preempt_candidates` with what decides which jobs may displace which.
 
     Goes below ``@hookimpl``. Selectors that model a scheduler ask for it (``view.preempt_basis``). Without a mark the
     basis is ``PreemptBasis.OTHER``. With ``PreemptBasis.NOTHING`` preemption is off.

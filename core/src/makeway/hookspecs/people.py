@@ -16,7 +16,8 @@ def makeway_commands() -> Commands | None:
         refused. States that make a command meaningless are refused by the engine itself.
     :raises: whatever is raised, by the functions too, ends the run as PolicyError.
 
-    All plugins are asked; the first that knows whom an expression means counts, and so does the first refusal.
+    All plugins are asked; the first that knows which jobs an expression means counts, and so does the first
+    refusal.
 
     A list with commas; and owners may do anything but resume::
 

@@ -108,7 +108,7 @@ def makeway_check(
 
     All answers are joined, plugins in the order of the config.
 
-    A partition that nobody can use::
+    A partition that no user can use::
 
         @hookimpl
         def makeway_check(cluster):

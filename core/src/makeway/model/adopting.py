@@ -36,7 +36,7 @@ class AdoptingSelector(Selector, Protocol):
 
 
 class AdoptingGang(Gang, Protocol):
-    """An arbiter that remembers more than the jobs show: whose turn is next, who waits for whom.
+    """An arbiter that remembers more than the jobs show: whose turn is next, which job waits for which.
 
     An arbiter without these methods is told of the starts in order, those that run before those that are suspended.
     The one that takes over has to hand over the same again, and to say the same `next_tick`. It is asked for that

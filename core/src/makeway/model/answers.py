@@ -72,11 +72,11 @@ class Blocked:
     A job that it keeps out when it is submitted is then not refused for what no cluster has, but once it is tried.
     """
     at_submission: bool = False
-    """A limit only: True if it is the reason of a job from its submission on, before anybody has tried the job."""
+    """A limit only: True if it is the reason of a job from its submission on, before the job has been tried."""
     at_submission_only: bool = False
     """With `before_nodes`: when a job is tried later on, nodes are looked at first."""
     stays: bool = False
-    """A limit only: True if a job keeps it as its reason behind somebody who waits."""
+    """A limit only: True if a job keeps it as its reason behind another that waits."""
     counted: tuple[tuple[NodeBits, int], ...] = ()
     """A limit on nodes only: nodes that count already, and how many others may be added; empty: it stands.
 
@@ -88,7 +88,7 @@ class Blocked:
     """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
 
     0: nothing of that, but of something else that is short as well; infinite: perhaps enough by itself. Empty: it
-    is not known who would help, and whoever searches has to try.
+    is not known which would help, and a search has to try.
 
     If CPUs are short (`resource`: cpus), those that are idle beyond `available` are no room for the job: a selector
     may lay it over jobs that an arbiter suspends.
@@ -166,7 +166,7 @@ class Forecast:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Candidates:
-    """Whom a pending job may displace, cheapest to lose first."""
+    """The jobs that a pending job may displace, cheapest to lose first."""
 
     jobs: tuple[Job, ...] = ()
     """The candidates, cheapest to lose first; some of ``active``, none twice."""
@@ -183,7 +183,7 @@ class Candidates:
     reasons: tuple[str, ...] = ()
     """Why each may be displaced, parallel to `jobs`, for records and `explain`; empty: nothing is said."""
     allowed_after: Callable[[Job, Sequence[Job]], bool] | None = None
-    """Whether one of `jobs` may be displaced once others have been; None: each may, whoever else is.
+    """Whether one of `jobs` may be displaced once others have been; None: each may, whichever others are.
 
     Called with the candidate and the jobs taken before it, in the order in which they were taken, as often as a
     search needs it; pure. So "as long as its owner is over quota" can be said. Any search keeps to it: a victim for
@@ -194,12 +194,12 @@ class Candidates:
     vacated: frozenset[str] = frozenset()
     """Ids of those of `jobs` that have made way already: what they hold may be used, and nothing is done to them."""
     not_for: Mapping[str, str] = mapping()
-    """What is short (`Blocked.resource` of a limit) -> why nobody is displaced for its sake."""
+    """What is short (`Blocked.resource` of a limit) -> why no job is displaced for its sake."""
     rounds: int = 1
     """How many searches may be made in one go where victims turn out not to be able to make way (`Plan.fails`).
 
-    1: if one of them fails, all are left alone and the preemptor waits. More: those who can make way do, those
-    who cannot are left out, and others are sought in their place.
+    1: if one of them fails, all are left alone and the preemptor waits. More: those that can make way do, those
+    that cannot are left out, and others are sought in their place.
     """
     while_waiting: bool = False
     """Whether further victims may be told although some that the preemptor has had told are still leaving."""
@@ -241,12 +241,12 @@ class Protection:
     reason: str
     """In words that people can read."""
     until: Seconds | None = None
-    """When it ends without any event, so that whoever waits is tried again then; None: not known."""
+    """When it ends without any event, so that what waits is tried again then; None: not known."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Choice:
-    """What a search found: a placement, and who has to make way for it."""
+    """What a search found: a placement, and what has to make way for it."""
 
     placement: Placement
     """Where the job starts once its victims have gone."""
@@ -280,7 +280,7 @@ class Plan:
 
     | | ``suspend`` | ``suspend``, and ``gang`` is a preempt mode | ``checkpoint``, ``requeue``, ``cancel`` |
     |---|---|---|---|
-    | who does it | the plan; the arbiter resumes | the arbiter | the plan |
+    | what does it | the plan; the arbiter resumes | the arbiter | the plan |
     | `notice`, `grace_time` | no: it stops at once | no | yes; no notice without a grace time |
     | `farewell` | yes | no | yes |
     | `hold_down`, `stop_signal` | yes | no | no |
@@ -316,7 +316,7 @@ class Plan:
 
     @property
     def because(self) -> str:
-        """Why the job was chosen, and which rule chose the mode, in one phrase; empty: nobody said."""
+        """Why the job was chosen, and which rule chose the mode, in one phrase; empty: nothing is said."""
         return _joined(self.reason, self.why)
 
     def escalated(self) -> Plan:
@@ -355,7 +355,7 @@ class GangVerb(enum.Enum):
     MOVE_ON = "move on"
     """Requeue a suspended job, which counts as no preemption: it waited long enough to try elsewhere."""
     END = "end"
-    """Kill a job, which counts as no preemption: its time is over, and nobody takes its place.
+    """Kill a job, which counts as no preemption: its time is over, and none takes its place.
 
     One that is leaving its nodes to be requeued is not requeued."""
 
@@ -371,7 +371,7 @@ class GangOrder:
     mode: PreemptMode = PreemptMode.SUSPEND
     """PREEMPT only: how the job makes way; one that frees all."""
     because_of: Job | None = None
-    """The job that takes its place; None: nobody in particular."""
+    """The job that takes its place; None: none in particular."""
     why: str = ""
     """For `explain` and records; empty: nothing is said."""
     allocation: Allocation | None = None

@@ -17,7 +17,7 @@ class Commands:
     names: Callable[[str, str, str | None, ClusterView], Sequence[str] | None] | None = None
     """Given what stands in place of a job id, the command, who asks (None: an administrator) and the cluster as of now,
     returns ids of jobs in the order in which they are to be dealt with, each by itself. Empty: the command is refused,
-    since it means nobody. None: no opinion; if all pass, the expression is the id of one job."""
+    since it means no job. None: no opinion; if all pass, the expression is the id of one job."""
     refuses: Callable[[str, Job, str | None, ClusterView], str | None] | None = None
     """Given the command (suspend, resume, requeue, cancel, checkpoint, hold, release, priority or start), the job, who
     asks and the cluster as of now, returns the reason for refusing. None: no objection."""

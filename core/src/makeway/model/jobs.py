@@ -106,7 +106,7 @@ class SpecDraft:
     licenses_any: bool = False
     """True: one of `licenses` is enough (``a:1|b:1``)."""
     exclusive: Exclusive | None = None
-    """With whom it refuses to share its nodes; None: with nobody in particular."""
+    """Which jobs it refuses to share its nodes with; None: none in particular."""
     oversubscribe: bool = False
     """The user offered to share."""
     contiguous: bool = False
@@ -306,7 +306,7 @@ class JobDraft:
     resume_after: Seconds | None = None
     """When its hold-down ends (`Plan.hold_down`); None: it never had one."""
     preempt_at: Seconds | None = None
-    """When it was told to make way; None: nobody told it in this incarnation."""
+    """When it was told to make way; None: it was not told in this incarnation."""
     asked_at: Seconds | None = None
     """When it last had others killed or requeued as a preemptor; None: never in this incarnation."""
     asked_nodes: NodeBits = 0
@@ -335,7 +335,7 @@ class JobDraft:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Job(JobDraft):
-    """A job as it stands now; read-only for everybody but the engine.
+    """A job as it stands now; read-only for all but the engine.
 
     Equal only to itself. `index` is the place in the job table (order of submission).
     """
@@ -401,6 +401,6 @@ class Usage:
     memory_mb: int = 0
     """Memory charged; 0 where memory is not tracked."""
     gres: Mapping[str, int] = mapping()
-    """Counted resources by name; those that nobody holds are left out."""
+    """Counted resources by name; those that no job holds are left out."""
     licenses: Mapping[str, int] = mapping()
-    """Licences by name; those that nobody holds are left out."""
+    """Licences by name; those that no job holds are left out."""

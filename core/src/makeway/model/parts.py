@@ -37,7 +37,7 @@ class Selector(Protocol):
         """Take note that `job` gives back `job.allocation` (called while it is still set)."""
 
     def suspended(self, job: Job) -> None:
-        """Take note that `job` was stopped; `job.suspended_by` says by whom."""
+        """Take note that `job` was stopped; `job.suspended_by` says by what."""
 
     def resumed(self, job: Job) -> None:
         """Take note that `job` continues (called while `job.suspended_by` is still set)."""
@@ -68,7 +68,7 @@ class Selector(Protocol):
 
 
 class Gang(Protocol):
-    """Decides who is active on shared resources; built once per run, keeps its own rows.
+    """Decides which jobs are active on shared resources; built once per run, keeps its own rows.
 
     Each call returns orders in the sequence in which they are to be carried out.
     """
@@ -100,7 +100,7 @@ class Gang(Protocol):
 
 
 class TellingGang(Gang, Protocol):
-    """A gang that says why suspended jobs stay suspended; for others, who runs on a job's cores is told."""
+    """A gang that says why suspended jobs stay suspended; for others, what runs on a job's cores is told."""
 
     def stays(self, job: Job, view: ClusterView) -> Iterable[Stay]:
         """Say why a suspended job is not resumed now, each reason by itself; nothing is decided by it.
@@ -113,7 +113,7 @@ class TellingGang(Gang, Protocol):
 class QueuedGang(Gang, Protocol):
     """A gang whose suspended jobs wait in the queue beside pending ones, each with a turn of its own.
 
-    For schedulers to which a suspended job is a job that waits to run: who goes on, and who starts, is then
+    For schedulers to which a suspended job is a job that waits to run: what goes on, and what starts, is then
     one order. `QueueOrder.sort` is given the waiting jobs of both kinds.
     """
 
@@ -123,6 +123,6 @@ class QueuedGang(Gang, Protocol):
     def turn(self, job: Job, view: ClusterView) -> Iterable[GangOrder]:
         """The turn of `job` has come: order it to resume, or others to make way for it, or nothing.
 
-        Each order is carried out before the next is asked for. Once somebody made way for a job, suspended or
+        Each order is carried out before the next is asked for. Once a job made way for another, suspended or
         pending, the pass goes through the queue again from its head (scheduler `greedy` only).
         """

@@ -28,7 +28,7 @@ class ScreeningSelector(Selector, Protocol):
 
 
 class ForesightedSelector(Selector, Protocol):
-    """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
+    """A selector that sees at a glance for which jobs a search for victims is in vain; for those that search too."""
 
     def screen_without(
         self,
@@ -75,13 +75,13 @@ class ForecastingSelector(Selector, Protocol):
 
 
 class Turns(Protocol):
-    """Names who is tried next in a pass, built by `makeway.model.QueueOrder`, once per run.
+    """Names the job that is tried next in a pass, built by `makeway.model.QueueOrder`, once per run.
 
     It hears of eligible jobs only, each of which waits in one partition.
     """
 
     def forget(self) -> None:
-        """Nobody waits; those who do come again, one by one."""
+        """No job waits; those that do come again, one by one."""
 
     def came(self, job: Job) -> None:
         """A pending job is eligible from now on; during a pass, from the next one on."""
@@ -96,18 +96,18 @@ class Turns(Protocol):
         """A pass begins; say whether jobs are to be named for it. If not, `QueueOrder.sort` is asked.
 
         :param alone: whether all pending jobs are eligible.
-        :param everybody: whether nobody is to be passed over: attempts are recorded.
+        :param everybody: whether no job is to be passed over: attempts are recorded.
         """
 
     def next(self) -> Job | None:
-        """Return the eligible job to be tried next; None: the pass is over. Whoever was named before has been tried.
+        """Return the eligible job to be tried next; None: the pass is over. The one named before has been tried.
 
-        Jobs are named in the order that `QueueOrder.sort` would have them in. Whoever is passed over would wait
+        Jobs are named in the order that `QueueOrder.sort` would have them in. One that is passed over would wait
         for the reason that it has already, if it were tried.
         """
 
     def waits_as_before(self, job: Job) -> bool:
-        """Whether the job that was just named would have been passed over, were not everybody to be named."""
+        """Whether the job that was just named would have been passed over, were not every job to be named."""
 
     def kind(self, job: Job) -> Hashable | None:
         """Return what is the same for jobs of one request to which the plugin gives the same room; None: not known.

@@ -33,7 +33,7 @@ NOTHING: Mapping[str, Any] = ReadOnly()
 
 
 def read_only(value: Any) -> Any:
-    """Return a table or list, and whatever is in it, such that nobody can change it; other values as they are."""
+    """Return a table or list, and whatever is in it, such that nothing can change it; other values as they are."""
     kind = type(value)
     if kind is ReadOnly or kind is str:
         return value
@@ -56,7 +56,7 @@ class PreemptMode(enum.Enum):
 
     Four answers name one; where several do, the last one counts.
 
-    | order | answer | about whom |
+    | order | answer | about which jobs |
     |---|---|---|
     | 1 | `Candidates.modes` | every candidate: so it is removed while victims are sought |
     | 2 | `Choice.modes`, unless empty | the victims |
@@ -64,7 +64,7 @@ class PreemptMode(enum.Enum):
 
     `makeway_preempt_mode` (``view.mode_of``) is none of these: it is asked about jobs that no search chose.
     These are jobs that lie under another on the cores that both hold, and what the arbiter does to them.
-    If nobody answers it, the cluster-wide mode counts.
+    If no plugin answers it, the cluster-wide mode counts.
     """
 
     OFF = "off"
@@ -162,10 +162,10 @@ class Sharing(enum.Enum):
 
 
 class Exclusive(enum.Enum):
-    """With whom a job refuses to share its nodes."""
+    """Which jobs a job refuses to share its nodes with."""
 
     NODE = "node"
-    """With nobody: whole nodes."""
+    """With none: whole nodes."""
     USER = "user"
     """With jobs of other users."""
     MCS = "mcs"
@@ -180,7 +180,7 @@ class PreemptBasis(enum.Enum):
     """
 
     NOTHING = "nothing"
-    """Nobody displaces anybody: preemption is off."""
+    """No job displaces another: preemption is off."""
     PARTITION = "partition"
     """The tiers of partitions: the job of a higher tier may be laid over one of a lower tier."""
     QOS = "qos"

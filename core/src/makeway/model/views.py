@@ -110,7 +110,7 @@ class ClusterView(Protocol):
 
     @property
     def preempt_basis(self) -> PreemptBasis:
-        """What decides who may displace whom, as the preempt plugin in force says of itself."""
+        """What decides which jobs may displace which, as the preempt plugin in force says of itself."""
 
     @property
     def select_parameters(self) -> Sequence[str]:
@@ -122,14 +122,14 @@ class ClusterView(Protocol):
 
     @property
     def licenses_free(self) -> Mapping[str, int]:
-        """Licences that nobody holds."""
+        """Licences that no job holds."""
 
     @property
     def license_holders(self) -> Mapping[str, Mapping[str, int]]:
         """Licence -> active jobs that hold some of it -> how many."""
 
     def usage(self, by: str | tuple[str, ...], *, running: bool = False) -> Mapping[Any, Usage]:
-        """Return what active jobs hold, by whom: kept up to date by the engine, so that asking costs little.
+        """Return what active jobs hold, by user and so on: kept up to date by the engine, so that asking costs little.
 
         :param by: ``user``, ``account``, ``group``, ``partition`` or ``qos``; several: the keys are tuples.
         :param running: whether suspended jobs are left out.
@@ -170,7 +170,7 @@ class ClusterView(Protocol):
         """Return how `job` would make way, as the preempt plugin says."""
 
     def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
-        """Return whom of `jobs` vetoes (`makeway_protect`) keep from `preemptor`, by id.
+        """Return which of `jobs` vetoes (`makeway_protect`) keep from `preemptor`, by id.
 
         For selectors that lay a job over others without asking for candidates.
         """
@@ -231,6 +231,6 @@ class Cover:
     wanted: int
     """How many nodes it needs."""
     free: int
-    """How many usable nodes nobody has to leave."""
+    """How many usable nodes no job has to leave."""
     blockers: Mapping[int, tuple[int, ...]]
     """Node index -> positions of the candidates that have to leave it; nodes that cannot be freed are left out."""

@@ -139,6 +139,6 @@ class ReadOptions:
     limit: int | None = None
     """Most jobs to take; None: all."""
     progress: Callable[[int], None] | None = None
-    """Told the bytes read so far; None: nobody wants to know."""
+    """Told the bytes read so far; None: nothing is told."""
     most_rejected: int | None = 1000
     """Most unusable rows to keep with their reasons; None: all."""

@@ -9,7 +9,7 @@ module     what it owns
 finding    what is installed, for which version of the contract, and importing it
 fitting    whether a plugin fits the contract: names of hooks, arguments, markers
 naming     which plugins a config names, and as which scheduler each decides
-asking     calls of hooks, and whom to blame for what comes of them
+asking     calls of hooks, and which plugin to blame for what comes of them
 policies   one typed method per hook that checks the answer
 border     what the parts of answers may be
 quicker    what spares asking: ranks of the queue, kinds of preemptors, answers by request

@@ -1,4 +1,4 @@
-"""Call hooks, and know whom to blame for what comes of it."""
+"""Call hooks, and know which plugin to blame for what comes of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Call:
     of_selector: bool = False
     """Whether it is a selector's own search (`makeway.hookspecs.of_selector`)."""
     basis: PreemptBasis = PreemptBasis.OTHER
-    """What decides who may displace whom (`makeway.hookspecs.based_on`)."""
+    """What decides which jobs may displace which (`makeway.hookspecs.based_on`)."""
     quicker: Callable[[ClusterView], Any] | None = None
     """What spares asking: kinds (`makeway.hookspecs.alike_by`); None: nothing does."""
     by_request: Callable[[ClusterView], Any] | None = None
@@ -79,14 +79,14 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
 
 
 class Asker:
-    """Asks plugins in their order; whoever answers or raises is known by name."""
+    """Asks plugins in their order; the one that answers or raises is known by name."""
 
     def __init__(self, manager: pluggy.PluginManager, extra: Mapping[str, Any], *, trace: bool) -> None:
         self._manager = manager
         self._extra = extra
         self._trace = trace
         self._calls: dict[str, tuple[Call, ...]] = {}
-        """Hook -> whom to ask, first to last."""
+        """Hook -> what to ask, first to last."""
         self._answered: dict[str, str] = {}
         """Hook -> the plugin whose answer is looked at, or was last."""
         for name, caller in vars(manager.hook).items():
@@ -110,11 +110,11 @@ class Asker:
 
     @property
     def hooks(self) -> Sequence[str]:
-        """All hooks, whether or not anybody implements them."""
+        """All hooks, whether or not any plugin implements them."""
         return tuple(self._calls)
 
     def calls(self, hook: str) -> Sequence[Call]:
-        """Return whom to ask `hook`, first to last."""
+        """Return what to ask `hook`, first to last."""
         return self._calls[hook]
 
     def who(self, hook: str) -> str:
@@ -123,7 +123,7 @@ class Asker:
         return calls[0].plugin if calls else ""
 
     def first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
-        """Return the first answer that is one; None: nobody has an opinion."""
+        """Return the first answer that is one; None: no plugin has an opinion."""
         for call in self._calls[hook]:
             answer = self._ask(call, hook, about, arguments)
             if answer is not None:
@@ -258,7 +258,7 @@ class Asker:
             self._blame(hook, job, f"returned {shown(answer)}; allowed: a sequence ({error})", error)
 
     def keep(self, built: Any, hook: str) -> None:
-        """Remember who built an object whose methods the engine calls."""
+        """Remember which plugin built an object whose methods the engine calls."""
         self._built[id(built)] = (built, self._answered[hook], hook)
 
     def _show(self, call: Call, hook: str, arguments: Mapping[str, Any], answer: Any) -> None:
@@ -333,7 +333,7 @@ class Asker:
         if hook is not None:
             return hook
         if frame.f_locals.get("self") is self:
-            return None  # asking on behalf of somebody, in whatever module
+            return None  # asking on behalf of another, in whatever module
         _, plugin, name = self._built.get(id(frame.f_locals.get("self")), (None, "", ""))
         if plugin:
             return plugin, name

@@ -12,10 +12,10 @@ from makeway.registry.asking import Asker, shown
 
 
 class Stops(enum.Enum):
-    """Who stops victims in a run, and lets them go on."""
+    """What stops victims in a run, and lets them go on."""
 
     NOBODY = "nobody"
-    """There is no arbiter: whoever was stopped would be stopped for ever."""
+    """There is no arbiter: what was stopped would be stopped for ever."""
     PLANS = "plans"
     """Plans stop them, and the arbiter lets them go on."""
     ARBITER = "arbiter"
@@ -29,7 +29,7 @@ class Border:
         self._asker = asker
         self._active: Sequence[Job] = ()
         self._all_active: frozenset[Job] = frozenset()
-        """The active jobs who were there last; the same tuple holds the same jobs."""
+        """The active jobs that were there last; the same tuple holds the same jobs."""
 
     def _refuse(self, hook: str, job: Job | None, message: str) -> NoReturn:
         raise self._asker.fault(hook, job, message)
@@ -51,7 +51,7 @@ class Border:
         self._refuse("makeway_preempt_candidates", preemptor, text)
 
     def _named(self, preemptor: Job, answer: Any) -> Candidates:
-        """Return an answer that names candidates, whoever these are."""
+        """Return an answer that names candidates, whichever these are."""
         hook = "makeway_preempt_candidates"
         if not isinstance(answer, Candidates):
             self._refuse(hook, preemptor, f"returned {shown(answer)}; allowed: Candidates")
@@ -123,8 +123,8 @@ class Border:
     def plan(self, hook: str, plan: Plan, asked: PreemptMode | None, stops: Stops) -> None:
         """See that a plan can be carried out, as the table of `makeway.model.Plan` says.
 
-        :param asked: the mode that its candidate came with; None: nobody asked for one.
-        :param stops: who stops jobs in this run, and lets them go on.
+        :param asked: the mode that its candidate came with; None: none was asked for.
+        :param stops: what stops jobs in this run, and lets them go on.
         """
         mode: object = plan.mode
         if not isinstance(mode, PreemptMode):

@@ -80,7 +80,7 @@ def running_version() -> str:
 def how_to_get(name: str) -> str:
     """Say how a plugin that is not installed can be had.
 
-    Names of other packages are not guessed: anybody may register them.
+    Names of other packages are not guessed: anyone may register them.
     """
     ours = bringer("plugins", name)
     if ours is not None:
@@ -116,7 +116,7 @@ def has_tool(name: str) -> bool:
 
 
 def offers(name: str) -> Installed | None:
-    """Return who offers the plugin `name`; None: nobody does.
+    """Return what offers the plugin `name`; None: nothing does.
 
     :raises PluginError: more than one does.
     """
@@ -142,7 +142,7 @@ def load(name: str) -> Any:
 
 
 def load_all(names: Sequence[str]) -> list[tuple[str, Any, Installed]]:
-    """Import plugins; return each name with the plugin and who offers it.
+    """Import plugins; return each name with the plugin and what offers it.
 
     :raises PluginError: as `load`, for the first that cannot be had.
     """

@@ -100,7 +100,7 @@ class Policies(LimitsAsker):
 
     @property
     def leader(self) -> vendors.Vendor | None:
-        """The vendor whose checks and words count; None: nobody's, or it says nothing of itself."""
+        """The vendor whose checks and words count; None: none, or it says nothing of itself."""
         return vendors.named(self.vendors[0]) if self.vendors else None
 
     def anew(self) -> Policies:
@@ -148,7 +148,7 @@ class Policies(LimitsAsker):
         return selector
 
     def gang(self, view: ClusterView) -> Gang | None:
-        """Build the gang arbiter; None: nobody is ever suspended."""
+        """Build the gang arbiter; None: no job is ever suspended."""
         found: Gang | None = self.first("makeway_gang", None, view=view)
         if found is not None:
             for verb in ("started", "ended", "held", "tick", "before_pass"):
@@ -240,7 +240,7 @@ class Policies(LimitsAsker):
         return by_request_of(self, view)
 
     def in_vain(self) -> Callable[[Job], str | None]:
-        """Return what says why a pending job would wait if it were tried now, or None where nobody knows."""
+        """Return what says why a pending job would wait if it were tried now, or None where that is not known."""
         return in_vain_of(self)
 
     def explain(self, job: Job, view: ClusterView) -> list[Check]:
@@ -274,7 +274,7 @@ class Policies(LimitsAsker):
             yield dialect
 
     def displaces_by(self, view: ClusterView) -> Grouping:
-        """Return by what the policy tells preemptors and victims apart; partitions if nobody says."""
+        """Return by what the policy tells preemptors and victims apart; partitions if no plugin says."""
         hook = "makeway_displaces_by"
         answer = self.first(hook, None, view=view)
         if answer is None:
@@ -295,7 +295,7 @@ class Policies(LimitsAsker):
         return found
 
     def candidates(self, preemptor: Job, active: Sequence[Job], view: ClusterView) -> Candidates:
-        """Return whom `preemptor` may displace; empty if nobody has an opinion."""
+        """Return what `preemptor` may displace; empty if no plugin has an opinion."""
         hook = "makeway_preempt_candidates"
         answer = self.first(hook, preemptor, preemptor=preemptor, active=active, view=view, now=view.now)
         if answer is None:
@@ -334,7 +334,7 @@ class Policies(LimitsAsker):
         return joined
 
     def preempt_basis(self, name: str) -> PreemptBasis:
-        """Return what decides who may displace whom under the preempt plugin `name`."""
+        """Return what decides which jobs may displace which under the preempt plugin `name`."""
         calls = self._calls["makeway_preempt_candidates"]
         return next((call.basis for call in calls if call.plugin == name), PreemptBasis.OTHER)
 
@@ -352,9 +352,9 @@ class Policies(LimitsAsker):
     ) -> tuple[Choice | Blocked | None, bool]:
         """Choose the victims of `job`.
 
-        :param begin: begins an attempt with nobody removed; True: as the selector makes it, with no limits in it.
-        :returns: the choice, or why there is none, or None if nobody has an opinion; and whether limits have yet to
-            judge it.
+        :param begin: begins an attempt with no job removed; True: as the selector makes it, with no limits in it.
+        :returns: the choice, or why there is none, or None if no plugin has an opinion; and whether limits have yet
+            to judge it.
         """
         hook = "makeway_search"
         for call in self._calls[hook]:
@@ -378,7 +378,7 @@ class Policies(LimitsAsker):
         return None
 
     def together(self, preemptor: Job, candidates: Candidates) -> list[tuple[Job, PreemptMode]]:
-        """Return whom of the candidates their condition allows to be displaced one after the other, in order."""
+        """Return the candidates that their condition allows to be displaced one after the other, in order."""
         taken: list[Job] = []
         pairs = []
         for job, mode in zip(candidates.jobs, candidates.modes, strict=True):
@@ -403,7 +403,7 @@ class Policies(LimitsAsker):
     ) -> list[Plan]:
         """Return how each victim makes way.
 
-        :param reasons: why each was chosen; empty: nobody said.
+        :param reasons: why each was chosen; empty: nothing was said.
         """
         hook = "makeway_preempt_action"
         reasons = reasons or ("",) * len(victims)

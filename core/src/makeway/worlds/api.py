@@ -140,7 +140,7 @@ class Step:
     lines: Sequence[Line]
     """Lines of the record that arose in it."""
     uptime: tuple[str, float] = ("", 0.0)
-    """The same instant by the clock of the machine's boot (`makeway.worlds.clock.uptime`), which nobody sets."""
+    """The same instant by the clock of the machine's boot (`makeway.worlds.clock.uptime`), which no one sets."""
 
 
 class Journal(Protocol):

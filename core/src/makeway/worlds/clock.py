@@ -72,7 +72,7 @@ class LiveClock:
 
 
 def uptime() -> tuple[str, float]:
-    """Return which boot of the machine this is, and a clock that runs from it, which nobody sets and a sleep stops.
+    """Return which boot of the machine this is, and a clock that runs from it, which no one sets and a sleep stops.
 
     The boot is empty where it has no name.
     """

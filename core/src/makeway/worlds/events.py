@@ -79,7 +79,7 @@ class Failed(NamedTuple):
 class Performed(NamedTuple):
     """An action was performed: it will not turn out to have failed.
 
-    Reporting it is optional. Where it is done, a survey can tell what somebody else did later from what was never
+    Reporting it is optional. Where it is done, a survey can tell what others did later from what was never
     done.
     """
 
