@@ -1,4 +1,4 @@
-"""Know who is running or suspended: by id, in job-table order, and node by node."""
+"""Know which jobs are running or suspended: by id, in job-table order, and node by node."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from operator import attrgetter
 from makeway.model import Cluster, Job
 
 _FEW = 16
-"""From so many on, whoever left is taken out of a list in one go."""
+"""From so many on, the jobs that left are taken out of a list in one go."""
 _MANY = 64
-"""After so many changes that nobody asked about, the list is dropped: who asks seldom is answered by sorting."""
+"""After so many changes without a question, the list is dropped: rare questions are answered by sorting."""
 _by_index = attrgetter("index")
 
 
@@ -23,15 +23,15 @@ class ActiveJobs:
         self.by_id: dict[str, Job] = {}
         """As they started."""
         self._sorted: list[Job] | None = None
-        """By place in the job table; kept in order for as long as somebody asks again soon."""
+        """By place in the job table; kept in order for as long as it is asked for again soon."""
         self._unasked = 0
-        """How many came or went since anybody asked for that list."""
+        """How many came or went since that list was asked for."""
         self._left: list[Job] = []
         """Jobs that are still in that list though they are no longer active."""
         self.now: tuple[Job, ...] | None = ()
-        """All of them, to hand out; None: somebody came or went."""
+        """All of them, to hand out; None: a job came or went."""
         self._on: list[list[Job]] | None = None
-        """By node; None: nobody has asked."""
+        """By node; None: not asked for yet."""
         self.listed = False
         """Whether lists are kept, in order or by node."""
 
@@ -82,7 +82,7 @@ class ActiveJobs:
                 self._on[index].remove(job)
 
     def _drops_list(self) -> bool:
-        """Whether nobody has asked for the list for so long that it is no longer kept."""
+        """Whether the list was not asked for for so long that it is no longer kept."""
         self._unasked += 1
         if self._unasked <= _MANY:
             return False
@@ -92,7 +92,7 @@ class ActiveJobs:
         return True
 
     def _strike_off(self, listed: list[Job]) -> None:
-        """Take those who left out of the list: many at once in one go."""
+        """Take those that left out of the list: many at once in one go."""
         left = self._left
         if len(left) < _FEW:
             for job in left:

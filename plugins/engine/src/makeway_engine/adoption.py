@@ -228,7 +228,7 @@ class _Adoption:
         return jobs
 
     def _check(self, jobs: Sequence[Job]) -> None:
-        """Refuse a state with suspended jobs that nobody here would let go on."""
+        """Refuse a state with suspended jobs that nothing here would let go on."""
         if self._engine.gang is not None:
             return
         stopped = [

@@ -195,7 +195,7 @@ class Commands:
             self._transitions.tell_gang("started", job)
             return
         # The arbiter is asked while the job still counts as suspended, and not at all about one that it
-        # stopped itself; so the job runs beside whoever holds its cores until its turn comes.
+        # stopped itself; so the job runs beside what holds its cores until its turn comes.
         told = len(self._transitions.actions)
         if not stopped_by_arbiter:
             self._transitions.tell_gang("started", job)
@@ -207,7 +207,7 @@ class Commands:
             isinstance(each, Suspend) and each.job is job for each in self._transitions.actions[told:]
         )
         if stopped_anew and self._stays_stopped(job):
-            self._transitions.resumed(job)  # it counts as running, and nobody tells its processes
+            self._transitions.resumed(job)  # it counts as running, and its processes are not told
         else:
             self._transitions.resume(job)
 
@@ -253,7 +253,7 @@ class Commands:
         self._transitions.requeue(job, "checkpointed by a person")
 
     def _by_leader(self, job: Job) -> tuple[Job, ...]:
-        """Return whom a person holds or releases with `job`: a leader all components, any other itself alone."""
+        """Return what a person holds or releases with `job`: a leader all components, any other itself alone."""
         return (job,) if job.spec.het_offset else tuple(self._ledger.components(job))
 
     def _hold(self, job: Job, command: Command) -> None:

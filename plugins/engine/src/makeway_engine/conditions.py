@@ -61,7 +61,7 @@ class Conditions:
         return False if False in verdicts else None if None in verdicts else True
 
     def ended(self, job: Job) -> dict[Job, Seconds]:
-        """A job has ended: return who waits for something else now, and how long after this instant at least."""
+        """A job has ended: return what waits for something else now, and how long after this instant at least."""
         failed = job.state is not JobState.COMPLETED
         if failed:
             names = (job.id, job.spec.array_id, job.spec.het_id)
@@ -69,7 +69,7 @@ class Conditions:
         return self._came_to(job, self.dependents.pop(job.id, ()), failed=failed)
 
     def started(self, job: Job) -> dict[Job, Seconds]:
-        """A job has started: return the same of those who wait for that."""
+        """A job has started: return the same of those that wait for that."""
         return self._came_to(job, self.dependents.get(job.id, ()), only=STARTED)
 
     def _came_to(

@@ -76,7 +76,7 @@ class Deeds:
                 rests[at] = [
                     stop
                     for job_id, stop in stops.items()
-                    # Of two that start and stop in one step, one over the other, the first waits for nobody.
+                    # Of two that start and stop in one step, one over the other, the first waits for none.
                     if begins.get(job_id, -1) < at and _over(action.job, actions[stop].job)
                 ]
         return rests

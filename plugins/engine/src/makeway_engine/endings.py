@@ -43,11 +43,11 @@ class Endings:
         self.looks = policies.limits_say("expired")
         """Whether plugins end jobs that run."""
         self._quiet = policies.calm_until() if self.looks else None
-        """Says up to when they end nobody; None: nobody can say."""
+        """Says up to when they end no job; None: that is not known."""
         self.look_at: Seconds | None = None
         """When they are asked; None: not before another job starts."""
         self.calm_until: Seconds = -math.inf
-        """Up to when they surely end nobody, until another job starts; in the past: that is not known."""
+        """Up to when they surely end no job, until another job starts; in the past: that is not known."""
         self._seen = -1
 
     def finished(self, event: Finished) -> None:
@@ -86,7 +86,7 @@ class Endings:
             self._reports.no_news(event, f"the job is {job.state.value}", job.id)
 
     def _end_after(self, deadline: Seconds) -> JobState:
-        """Return how a job counts that ended by itself after a deadline that nobody had noticed yet.
+        """Return how a job counts that ended by itself after a deadline that was not noticed yet.
 
         A controller that counts in seconds takes an end within the second of the deadline as in time.
         """
@@ -110,7 +110,7 @@ class Endings:
             self._transitions.cleaned(job)
 
     def nodes_down(self, nodes: NodeBits) -> None:
-        """Nodes are out of service: requeue or end whoever is on them."""
+        """Nodes are out of service: requeue or end the jobs on them."""
         self._ledger.set_down(nodes)
         for job in self._ledger.active:
             if job.nodes & nodes:

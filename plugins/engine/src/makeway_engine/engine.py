@@ -81,7 +81,7 @@ _NEVER = math.inf
 
 
 class Engine:
-    """One run: the books, the queue, and who decides."""
+    """One run: the books, the queue, and what decides."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ class Engine:
             )
 
     def _forgiven(self, event: Event) -> None:
-        """Take note of an event; what somebody asks for never ends the step of others."""
+        """Take note of an event; what one asks for never ends the step of others."""
         try:
             self.forgiveness.run(functools.partial(self._handle, event), None)
         except Exception as error:
@@ -402,7 +402,7 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
-        # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
+        # With no job to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         queue, rhythm = self.queue, self.rhythm
         if queue.withdrawn:

@@ -1,4 +1,4 @@
-"""Say how an entry of the queue looks, and tell who keeps entries in an order of its own what changes."""
+"""Say how an entry of the queue looks, and tell those that keep entries in an order of their own what changes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Let a run go on after a policy has raised: the error is blamed and written down, the job waits.
 
 Replays end with the first error, so that authors see it. Live, jobs go on and end whatever a policy does. After
-``world.failures.policy_errors`` errors in a row of one plugin nobody is displaced any more until the configuration is
-reloaded.
+``world.failures.policy_errors`` errors in a row of one plugin no job is displaced any more until the configuration
+is reloaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Say when what happens at regular intervals is due: passes, sweeps.
 
 A due point is one that has passed, not one that is hit: a real clock is always a little late. A point counts if the
-engine asked to be woken for it, or if something happens at that very instant; points that nobody waited for, and
+engine asked to be woken for it, or if something happens at that very instant; points that nothing waited for, and
 those that were missed beside the latest one, are not made up for.
 """
 

@@ -13,15 +13,15 @@ Told = Callable[[Job, ClusterView], None]
 
 
 class KeptBooks:
-    """Who holds how much, and the books that policies define (`makeway.model.Book`)."""
+    """How much is held, and the books that policies define (`makeway.model.Book`)."""
 
     def __init__(self, cluster: Cluster, view: ClusterView) -> None:
         self._cluster = cluster
         self._view = view
         self._usage: UsageBooks | None = None
-        """None: nobody has asked who holds how much."""
+        """None: nothing has asked yet how much is held."""
         self.kept = False
-        """Whether there is any book: if not, nobody need be told of anything."""
+        """Whether there is any book: if not, nothing need be told."""
         self._on_came: list[Told] = []
         self._on_gone: list[Told] = []
         self._on_start: list[Told] = []
@@ -33,7 +33,7 @@ class KeptBooks:
         """By kind."""
 
     def usage(self, by: By, active: Iterable[Job], *, running: bool) -> Mapping[Any, Usage]:
-        """Return what active jobs hold, by whom."""
+        """Return what active jobs hold, by user and so on."""
         if self._usage is None:
             self.kept = True
             self._usage = UsageBooks(self._cluster, active)

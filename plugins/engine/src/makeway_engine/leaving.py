@@ -1,4 +1,4 @@
-"""Know who has ended and is still leaving his nodes, and which."""
+"""Know which jobs have ended and are still leaving nodes, and which nodes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Leaving:
         self._count()
 
     def back_in_service(self, nodes: NodeBits) -> None:
-        """Take note that nodes were restarted: nobody is stuck there any more."""
+        """Take note that nodes were restarted: no job is stuck there any more."""
         self._stuck = {job_id: left for job_id, held in self._stuck.items() if (left := held & ~nodes)}
         self._count()
 
@@ -64,14 +64,14 @@ class Leaving:
         return self._early.get(job.id, 0)
 
     def on(self, nodes: NodeBits) -> list[str]:
-        """Return the ids of those who are still leaving some of `nodes`."""
+        """Return the ids of those that are still leaving some of `nodes`."""
         early = self._early
         found = [job for job, held in self._allocations.items() if held.nodes & nodes & ~early.get(job, 0)]
         return found + [job for job, held in self._stuck.items() if held & nodes and job not in found]
 
     # --------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, str]:
-        """Return who left which nodes stuck, in hexadecimal."""
+        """Return which job left which nodes stuck, in hexadecimal."""
         return {job_id: hex(nodes) for job_id, nodes in self._stuck.items()}
 
     def restore(self, memory: Mapping[str, str]) -> None:

@@ -76,7 +76,7 @@ class Rulings(Protocol):
         """Return how each of `jobs` would make way."""
 
     def protected(self, preemptor: Job, jobs: Sequence[Job], ledger: Ledger) -> Mapping[str, Protection]:
-        """Return whom of `jobs` nobody may displace for `preemptor`."""
+        """Return which of `jobs` may not be displaced for `preemptor`."""
 
     def kept_out(
         self, job: Job, ledger: Ledger, without: Sequence[tuple[Job, PreemptMode]] = ()
@@ -106,9 +106,9 @@ class Ledger:
     ) -> None:
         """Open the books of a run.
 
-        :param on_reason: told of each change of the reason for which a job waits; None: nobody wants to know.
-        :param gone: gets the ids of jobs that end; None: nobody takes note.
-        :param listeners: told of each job that waits for another reason; None: nobody.
+        :param on_reason: told of each change of the reason for which a job waits; None: nothing is told.
+        :param gone: gets the ids of jobs that end; None: they are not kept.
+        :param listeners: told of each job that waits for another reason; None: nothing is told.
         """
         self.cluster = cluster
         self.preempt_mode = preempt_mode
@@ -117,17 +117,17 @@ class Ledger:
         self.waiting: dict[str, Job] = {}
         """All pending jobs by id, eligible or not; `makeway_engine.queue` keeps them."""
         self.pending_now: tuple[Job, ...] | None = None
-        """The same in job-table order, to hand out; None: somebody came or went."""
+        """The same in job-table order, to hand out; None: a job came or went."""
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.up: NodeBits = bitmap.of([node.index for node in cluster.nodes if node.up])
         self._at_first = self.up
         self.version = 0
         """Grows whenever nodes, cores or licences were taken or given back."""
         self.reasons = 0
-        """Grows whenever somebody waits for something else, other than resources or nothing."""
+        """Grows whenever a job waits for something else, other than resources or nothing."""
         self.quieted: set[str] | None = None
-        """Ids of jobs that wait for resources now, and waited for something else at the last look; None: nobody asks,
-        and none are kept."""
+        """Ids of jobs that wait for resources now, and waited for something else at the last look; None: nothing
+        asks, and none are kept."""
         self.freed = 0
         """Grows whenever something was given back."""
         self._rules = rules
@@ -155,12 +155,12 @@ class Ledger:
         """Running jobs with a deadline, soonest first."""
         self._counts_suspended = self.rule("forecast_counts_suspended")
         self.gone = gone
-        """Ids of jobs that have ended since somebody last took note; None: nobody does."""
+        """Ids of jobs that have ended since they were last looked at; None: they are not kept."""
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
         self.settled_reasons: set[str] = set(SETTLED)
-        """Reasons that stay as they are behind somebody who waits (recorded: builtin_licence_reason_kept)."""
+        """Reasons that stay as they are behind a job that waits (recorded: builtin_licence_reason_kept)."""
         self.gives_whole_nodes = False
         """Whether every job gets all CPUs of its nodes; the selector says so once it is built."""
         self.kept_books = KeptBooks(cluster, cast(ClusterView, self))
@@ -205,7 +205,7 @@ class Ledger:
 
     @property
     def licenses_free(self) -> Mapping[str, int]:
-        """Licences that nobody holds."""
+        """Licences that no job holds."""
         holders = self._license_holders
         return {
             name: total - (sum(holders[name].values()) if name in holders else 0)
@@ -230,7 +230,7 @@ class Ledger:
 
     @property
     def made_way(self) -> Sequence[Job]:
-        """Nobody: this is what is."""
+        """No jobs: this is what is."""
         return _NO_JOBS
 
     def rule(self, name: str) -> bool:
@@ -242,7 +242,7 @@ class Ledger:
         return self._rulings.modes((job,), self)[0]
 
     def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
-        """Return whom of `jobs` vetoes keep from `preemptor`."""
+        """Return which of `jobs` vetoes keep from `preemptor`."""
         return self._rulings.protected(preemptor, jobs, self) if jobs else {}
 
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
@@ -301,7 +301,7 @@ class Ledger:
         return self._active.get(job_id)
 
     def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
-        """Return what active jobs hold, by whom."""
+        """Return what active jobs hold, by user and so on."""
         return self.kept_books.usage(by, self._active.values(), running=running)
 
     def book(self, kind: Callable[[ClusterView], B]) -> B:
@@ -310,7 +310,7 @@ class Ledger:
 
     # ------------------------------------------------------------------------------ verbs
     def enter(self, draft: JobDraft) -> Job:
-        """Add a new job to the job table, and return it; from now on nobody else can set its fields."""
+        """Add a new job to the job table, and return it; from now on nothing else can set its fields."""
         if draft.id in self.jobs:
             raise RunnerError(f"job {draft.id} was submitted twice")
         draft.__class__ = Job

@@ -29,11 +29,11 @@ class MakingWay:
         self.window: Seconds = clockwork.kill_wait + clockwork.message_timeout
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
         self.unable: tuple[Job, ...] = ()
-        """Those told last who could not make way."""
+        """Those told last that could not make way."""
         self.held_back = False
-        """Whether nobody was told, the last time, since the preemptor waits for those told before."""
+        """Whether none was told, the last time, since the preemptor waits for those told before."""
         self.leaving: tuple[Job, ...] = ()
-        """Those told last who leave their nodes."""
+        """Those told last that leave their nodes."""
         self.retries: list[Seconds] = []
         self._quiet: tuple[int, int, Seconds] = (-1, -1, 0.0)
         """Version of the books and number of jobs when something last came of asking, and when that was."""
@@ -54,8 +54,8 @@ class MakingWay:
 
         :param passed: whether one that has passed stands until it is `due`.
 
-        Jobs that can never start must not keep a replay going for ever: where nobody is active, and nothing has come
-        of asking for a week, the longest time in which windows repeat, asking waits until something happens.
+        Jobs that can never start must not keep a replay going for ever: where no job is active, and nothing has
+        come of asking for a week, the longest time in which windows repeat, asking waits until something happens.
         """
         if self._is_in_vain(now):
             return None
@@ -92,12 +92,12 @@ class MakingWay:
     ) -> bool:
         """Tell `victims` to make way; say whether `preemptor` has to wait for them.
 
-        :param reasons: why each was chosen; empty: nobody said.
-        :param piecemeal: whether those who can make way do so although others cannot; the latter are then
+        :param reasons: why each was chosen; empty: nothing was said.
+        :param piecemeal: whether those that can make way do so although others cannot; the latter are then
             in `unable`.
         :param once_more: whether they are told although some of those told before are still leaving.
 
-        Suspension under a gang arbiter is not carried out here: the arbiter stops whoever is in the way once
+        Suspension under a gang arbiter is not carried out here: the arbiter stops what is in the way once
         the preemptor starts (section 3.3).
         """
         self.unable = ()
@@ -158,7 +158,7 @@ class MakingWay:
         return tuple(job for job in found if moves.is_leaving(job) or job.id in moves.graces)
 
     def _awaits(self, preemptor: Job) -> bool:
-        """Whether somebody that `preemptor` had told to leave is still there."""
+        """Whether a job that `preemptor` had told to leave is still there."""
         if self.awaited(preemptor):
             return True
         self._awaited.pop(preemptor.id, None)
@@ -246,7 +246,7 @@ class MakingWay:
             moves.kill(job, JobState.PREEMPTED, "preempted")
 
     def send_away(self, plan: Plan) -> None:
-        """Let a job leave for nobody in particular: it has reached its limit."""
+        """Let a job leave for none in particular: it has reached its limit."""
         self._ledger.told(1)
         if plan.mode is PreemptMode.SUSPEND:
             self._suspend(plan, None)
@@ -279,7 +279,7 @@ class MakingWay:
         return {"retries": sorted(self.retries), "awaited": awaited}
 
     def restore(self, memory: Mapping[str, Any]) -> None:
-        """Go on with what was under way; whoever has ended meanwhile is no longer awaited."""
+        """Go on with what was under way; what has ended meanwhile is no longer awaited."""
         jobs = self._ledger.jobs
         self.retries = sorted(memory["retries"])
         self._awaited = {

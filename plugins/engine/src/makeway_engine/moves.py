@@ -58,7 +58,7 @@ class Moves:
         """Begin with nothing moved.
 
         :param max_requeues: the most times a job is requeued; None: any number.
-        :param priorities: who gives jobs their priority.
+        :param priorities: what gives jobs their priority.
         """
         self.ledger = ledger
         self.queue = queue
@@ -84,7 +84,7 @@ class Moves:
         """Jobs that a person may have run again; None: no person gives commands."""
         self._by_gang = policies.who("makeway_gang")
         self.takes_turns = gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
-        """Whether the arbiter suspends whoever is in the way of a job that starts."""
+        """Whether the arbiter suspends what is in the way of a job that starts."""
         self._by_preempt = policies.who("makeway_preempt_candidates")
 
     # --------------------------------------------------------------------------- priority
@@ -94,7 +94,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------- gang
     def tell_gang(self, event: str, job: Job) -> None:
-        """Let the arbiter know: started, ended, held; where there is none, nobody wants to."""
+        """Let the arbiter know: started, ended, held; where there is none, nothing is told."""
 
     # ------------------------------------------------------------------------------ start
     def start(self, job: Job, allocation: Allocation) -> None:
@@ -357,7 +357,7 @@ class Moves:
         self.suspended(job, by)
         shared = job.allocation is not None and job.allocation.shared
         if by is SuspendedBy.ADMIN or not (shared and self.takes_turns):
-            self.changed = True  # taking turns makes no room for anybody else
+            self.changed = True  # taking turns makes no room for others
 
     def suspended(self, job: Job, by: SuspendedBy) -> None:
         """A running job has been stopped."""

@@ -42,7 +42,7 @@ class Noticing:
         self._ended = ended
 
     def noticed(self, event: Noticed) -> None:
-        """Somebody else changed a job."""
+        """Something other than the engine changed a job."""
         job = self._echoes.job_of(event)
         if job is None:
             return

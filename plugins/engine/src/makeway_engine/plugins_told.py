@@ -33,7 +33,7 @@ def reading(source: str, where: str) -> Iterator[None]:
         yield
     except MakewayError:
         raise
-    except Exception as error:  # whatever comes of a file that somebody has changed
+    except Exception as error:  # whatever comes of a file that a person has changed
         text = (
             f"it cannot be read ({type(error).__name__}: {error}); leave it out to begin from the jobs alone"
         )
@@ -131,7 +131,7 @@ def told_of_starts_of_gang(
 
 
 def _of_plugin(told: Any, plugin: str) -> Mapping[str, Any] | None:
-    """Return what a plugin of this name handed over; None: it was another, or nobody."""
+    """Return what a plugin of this name handed over; None: it was another, or none."""
     if not isinstance(told, Mapping) or told.get("plugin") != plugin:
         return None
     memory = told.get("memory")

@@ -23,7 +23,7 @@ _NEVER = -1
 
 
 class Priorities:
-    """Who gives priorities in one run, and whose were given by somebody else."""
+    """What gives priorities in one run, and which jobs were given theirs by others."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class Priorities:
         self._array: tuple[str, int] | None = None
         """The array whose tasks are being submitted, and `lowest` since then.
 
-        Tasks that nobody comes between share a number (slurm-priority-and-limits 8 no. 3).
+        Tasks that no other job comes between share a number (slurm-priority-and-limits 8 no. 3).
         """
         self.given: set[str] = set()
         """Jobs whose priority was given with the job or by a person: it is not worked out anew."""
         self._rested_at = _NEVER
-        """What the ledger had freed when all were worked out while nobody ran; nobody has come since."""
+        """What the ledger had freed when all were worked out while no job ran; none has come since."""
 
     @property
     def watcher(self) -> Callable[[], None] | None:
@@ -147,7 +147,7 @@ class Priorities:
     def next_at(self) -> Seconds | None:
         """When all priorities are due, as long as that can make a difference; None: not by themselves.
 
-        While nobody runs they are once: what has been used only fades from then on.
+        While no job runs they are once: what has been used only fades from then on.
         """
         prioritizer = self.prioritizer
         if prioritizer is None or not self._queue.entries:
@@ -162,7 +162,7 @@ class Priorities:
         return at is not None and at <= now + _TINY
 
     def again(self) -> bool:
-        """Work all priorities out anew; say whether anybody now stands elsewhere in the queue."""
+        """Work all priorities out anew; say whether any job now stands elsewhere in the queue."""
         prioritizer, ledger = self.prioritizer, self._ledger
         assert prioritizer is not None
         if self.given:

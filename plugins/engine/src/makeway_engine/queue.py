@@ -1,4 +1,4 @@
-"""Keep the queue: who waits, who may be tried, and in which order.
+"""Keep the queue: which jobs wait, which may be tried, and in which order.
 
 The default order is Slurm's (slurm-preemption 7.1): priority tier, priority, submission, job index;
 one entry per job and partition that it was submitted to. Under ``reservation_first`` jobs that ask for a reservation
@@ -84,7 +84,7 @@ class Queue:
 
     @property
     def settled_reasons(self) -> Set[str]:
-        """Reasons that stay as they are behind somebody who waits."""
+        """Reasons that stay as they are behind a job that waits."""
         return self._ledger.settled_reasons
 
     def pending(self) -> Sequence[Job]:
@@ -238,7 +238,7 @@ class Queue:
         return self._rank is not None
 
     def rank_by(self, rank: Callable[[Job], int | None]) -> None:
-        """Let `rank` say who comes first, as long as it has a rank for everybody."""
+        """Let `rank` say what comes first, as long as it has a rank for every job."""
         self._rank = rank
 
     def place(self, job: Job, partition: Partition) -> Key:
@@ -344,7 +344,7 @@ class Queue:
         return sorted(found)
 
     def changed(self) -> None:
-        """A job that waits asks for something else: whoever keeps entries by what jobs ask for looks anew."""
+        """A job that waits asks for something else: the lists by what jobs ask for are made anew."""
         self.listeners.reordered()
 
     def _drop_entries(self, job: Job) -> None:

@@ -61,7 +61,7 @@ class Reports:
     ) -> None:
         """Begin with nothing reported.
 
-        :param stubborn: jobs that could not be suspended, and until when nobody tries again; kept here.
+        :param stubborn: jobs that could not be suspended, and until when that is not tried again; kept here.
         :param deeds: the actions that were ordered; None: the world is trusted, and no outcome is awaited.
         """
         self._ledger = ledger
@@ -170,7 +170,7 @@ class Reports:
 
     # -------------------------------------------------------------------------- suspensions
     def _suspend_failed(self, action: Suspend, event: Failed) -> None:
-        """The victim goes on; who was to take its place waits."""
+        """The victim goes on; what was to take its place waits."""
         job, now = action.job, self._ledger.now
         if job.state is not JobState.SUSPENDED:
             self.no_news(event, f"the job is {job.state.value}", job.id)
@@ -195,7 +195,7 @@ class Reports:
             self._take_back_resumptions(job)
 
     def _take_back_resumptions(self, runs: Job) -> None:
-        """Leave those stopped whom the arbiter has just let go on where a job could not be stopped."""
+        """Leave those stopped that the arbiter has just let go on where a job could not be stopped."""
         actions = self._transitions.actions
         for action in [each for each in actions if isinstance(each, Resume)]:
             job = action.job
@@ -354,7 +354,7 @@ class Reports:
             self._transitions.changed = True
 
     def _go_on(self, job: Job) -> None:
-        """Continue a job whose resumption had to wait, if nobody else runs on its cores by now."""
+        """Continue a job whose resumption had to wait, if no other runs on its cores by now."""
         if job.state is not JobState.SUSPENDED or job.suspended_by is not SuspendedBy.POLICY:
             return
         others = [each for each in self._ledger.jobs.values() if each is not job and share_cores(job, each)]

@@ -37,7 +37,7 @@ class Rhythm:
     ) -> None:
         """Be there for one run.
 
-        :param watch: is called at the start of each pass, and at its end; None: nobody wants to know.
+        :param watch: is called at the start of each pass, and at its end; None: nothing is called.
         """
         self._watch = watch
         self._ledger = ledger
@@ -110,7 +110,7 @@ class Rhythm:
     def deadlines_by(self, now: Seconds) -> Seconds | None:
         """Return up to when deadlines are looked at in a step at `now`; None: not in this step.
 
-        Who is due since a sweep is due at the next one.
+        What is due since a sweep is due at the next one.
         """
         return self._sweep_point if self._sweeping.interval else now
 
@@ -165,7 +165,7 @@ class Rhythm:
             if self._ledger.quieted:
                 self._ledger.quieted.clear()
             if on_grid:
-                # Those that wait may stand in another order since somebody started: that counts at the next look.
+                # Those that wait may stand in another order since a job started: that counts at the next look.
                 self._soon = self._schedulers.attempts.moves_by_starts and self._ledger.version != state[0]
                 self._soon_by_clock = False
                 self._grid_pass_at = now
@@ -212,10 +212,10 @@ class Rhythm:
     def _goes_on(self) -> bool:
         """Whether backfill makes one pass after the other: each look finds a job that does not wait for resources.
 
-        Slurm writes such a reason anew in each look, which counts as news even if it stays the same. Whoever has
-        not been looked at yet has none (recorded: backfill_reasons_are_news, backfill_begin_time_behind_another). Where
-        backfill failed to start a job since the last look, the next one says again what it waited for (recorded:
-        backfill_reason_set_again).
+        Slurm writes such a reason anew in each look, which counts as news even if it stays the same. One that has
+        not been looked at yet has none (recorded: backfill_reasons_are_news, backfill_begin_time_behind_another).
+        Where backfill failed to start a job since the last look, the next one says again what it waited for
+        (recorded: backfill_reason_set_again).
         """
         if not self._reasons_are_news:
             return False
@@ -292,7 +292,7 @@ class Rhythm:
             put(self._ledger.jobs[job_id], marks=marks)
 
     def _after_pass(self) -> None:
-        # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.
+        # What the pass itself changed (a start, a kill) is news only for gang and later passes.
         if self.periodic and (self._transitions.changed or self._schedulers.strict.passed_over):
             self._soon = True
             self._soon_by_clock = False
@@ -337,7 +337,7 @@ class Rhythm:
         return next((at + over for at, _, _ in self._ledger.by_end if at + over > now), None)
 
     def look_wake(self, at: Seconds, now: Seconds) -> Seconds:
-        """Return when plugins are asked whom to end that want to be asked at `at`."""
+        """Return when plugins are asked what to end that want to be asked at `at`."""
         return self._sweeping.first_from(at, now) if self._sweeping.interval else at
 
     def next_pass(self, now: Seconds) -> Seconds | None:

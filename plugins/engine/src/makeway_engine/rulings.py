@@ -1,6 +1,6 @@
-"""Say what policies rule about single jobs: how they make way, who is protected, which limit keeps one out.
+"""Say what policies rule about single jobs: how they make way, which are protected, which limit keeps one out.
 
-A ledger is made with its rulings, and asks them on behalf of whoever reads it (`makeway.model.ClusterView`).
+A ledger is made with its rulings, and asks them on behalf of its readers (`makeway.model.ClusterView`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from makeway_engine.view_without import ViewWithout
 
 @attrs.define(eq=False)
 class Ahead:
-    """Who was tried before in this pass and has to wait; empty where the scheduler does not keep that."""
+    """What was tried before in this pass and has to wait; empty where the scheduler does not keep that."""
 
     jobs: Sequence[Job] = ()
 
@@ -29,7 +29,7 @@ class Rulings:
     def __init__(self, policies: Policies, ahead: Ahead) -> None:
         """Ask `policies`.
 
-        :param ahead: who stands before the job that is tried, as the scheduler says.
+        :param ahead: what stands before the job that is tried, as the scheduler says.
         """
         self._policies = policies
         self.limited: Callable[[Job], bool] = lambda job: True
@@ -37,7 +37,7 @@ class Rulings:
         self._vetoing = policies.implements("makeway_protect")
         self._ahead = ahead
         self.stubborn: dict[str, Protection] = {}
-        """Jobs that could not be suspended, and until when nobody tries again; kept by what worlds report."""
+        """Jobs that could not be suspended, and until when that is not tried again; kept by what worlds report."""
 
     @property
     def before(self) -> Sequence[Job]:
@@ -46,7 +46,7 @@ class Rulings:
 
     @property
     def any_protected(self) -> bool:
-        """Whether anybody may be protected from anybody."""
+        """Whether any job may be protected from another."""
         return self._vetoing or bool(self.stubborn)
 
     def modes(self, jobs: Sequence[Job], ledger: Ledger) -> Sequence[PreemptMode]:
@@ -54,12 +54,12 @@ class Rulings:
         return self._policies.modes(jobs, ledger)
 
     def protected(self, preemptor: Job, jobs: Sequence[Job], ledger: Ledger) -> Mapping[str, Protection]:
-        """Return whom of `jobs` vetoes keep from `preemptor`, and who cannot be suspended at present."""
+        """Return which of `jobs` vetoes keep from `preemptor`, and which cannot be suspended at present."""
         found = self._policies.protected(preemptor, jobs, ledger) if self._vetoing else {}
         return {**found, **self._spared(jobs, ledger)} if self.stubborn else found
 
     def _spared(self, jobs: Sequence[Job], ledger: Ledger) -> Mapping[str, Protection]:
-        """Return whom of `jobs` nobody may displace by suspension, since that has just failed."""
+        """Return which of `jobs` may not be displaced by suspension, since that has just failed."""
         return {
             job.id: self.stubborn[job.id]
             for job, mode in zip(jobs, self.modes(jobs, ledger), strict=True)
@@ -67,7 +67,7 @@ class Rulings:
         }
 
     def bind(self, ledger: Ledger) -> None:
-        """Find out who knows for sure, before the first job comes."""
+        """Find out which plugins know for sure, before the first job comes."""
         self.limited = self._policies.limited()
 
     def kept_out(

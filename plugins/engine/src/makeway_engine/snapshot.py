@@ -14,7 +14,7 @@ from makeway_engine.parts import Parts
 def save(engine: Parts, *, jobs: bool = True) -> State:
     """Return the state of a run.
 
-    :param jobs: False: only the instant, the nodes and the memory, for those who keep the jobs themselves.
+    :param jobs: False: only the instant, the nodes and the memory, for those that keep the jobs themselves.
     """
     ledger = engine.ledger
     cluster = ledger.cluster

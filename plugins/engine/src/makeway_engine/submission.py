@@ -47,10 +47,10 @@ class Submission:
         self._door = transitions.policies.limits_say("validate")
         self._asked = transitions.policies.asked()
         self._keeps_out = transitions.policies.asked_at_submission
-        # Where partitions refuse nobody, one may be closed to a job that is alone; else whoever is alone is tried next.
+        # Where partitions refuse no job, one may be closed to a job that is alone; else a job alone is tried next.
         self._untried = (BEHIND,) if scheduler.enforce_part_limits else (BEHIND, "None")
         self.taken = transitions.policies.surely_valid() if self._door else None
-        """Says which jobs are surely taken there; None: nobody can say."""
+        """Says which jobs are surely taken there; None: that is not known."""
         self.last_index = 0
         """Place of the last job in the job table so far."""
         self._refused_het: dict[str, str] = {}
@@ -234,7 +234,7 @@ class Submission:
     def _named_nodes(self, spec: JobSpec) -> tuple[NodeBits, NodeBits, str]:
         """Return the nodes that a job must and must not have, and what is wrong with them.
 
-        Who wants nodes that follow one another must have those between the ones that he names.
+        A user who wants nodes that follow one another must have those between the ones named.
         """
         required, missing = self._bits(spec.required_nodes)
         excluded, _ = self._bits(spec.excluded_nodes)
@@ -371,7 +371,7 @@ class Submission:
 
     # --------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return how many jobs came, and who was refused, for `restore`."""
+        """Return how many jobs came, and which were refused, for `restore`."""
         return {"count": self.last_index, "refused_het": dict(self._refused_het)}
 
     def restore(self, memory: Mapping[str, Any]) -> None:

@@ -89,7 +89,7 @@ class Throttle:
         return came
 
     def looked_at(self) -> None:
-        """Take note of a look of the main scheduler at whoever may be tried."""
+        """Take note of a look of the main scheduler at what may be tried."""
         for array_id, inside in self._inside.items():
             if array_id not in self._began_unseen:
                 tasks = self.tasks.get(array_id, {})
@@ -118,7 +118,7 @@ class Throttle:
     def behind(self, job: Job) -> Sequence[Job]:
         """Return the tasks that wait for others of their array, in their order, behind the last one that may be tried.
 
-        Nobody stands behind any other task.
+        No task stands behind any other.
         """
         array_id = job.spec.array_id
         if array_id is None or not self._waiting.get(array_id):
@@ -137,7 +137,7 @@ class Throttle:
     def restore(self, jobs: Mapping[str, Job], turns: Mapping[str, Sequence[str]] | None) -> None:
         """Go on with the tasks among `jobs`, all that have not ended.
 
-        :param turns: who has his turn; None: those that run or are suspended.
+        :param turns: those whose turn has come; None: those that run or are suspended.
         """
         for job in jobs.values():
             self.came(job)

@@ -1,4 +1,4 @@
-"""Sum what active jobs hold, by user, account, group, partition or QOS, from the first time that anybody asks."""
+"""Sum what active jobs hold, by user, account, group, partition or QOS, from the first question on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sums(dict[Any, Usage]):
 
 
 class UsageBooks:
-    """The sums that somebody has asked for, kept up to date."""
+    """The sums that were asked for, kept up to date."""
 
     def __init__(self, cluster: Cluster, active: Iterable[Job]) -> None:
         self._cluster = cluster
@@ -38,7 +38,7 @@ class UsageBooks:
         self._sums: dict[tuple[By, bool], Sums] = {}
 
     def of(self, by: By, *, running: bool) -> Mapping[Any, Usage]:
-        """Return what is held, by whom. See `makeway.model.ClusterView.usage`."""
+        """Return what is held, by user and so on. See `makeway.model.ClusterView.usage`."""
         sums = self._sums.get((by, running))
         if sums is None:
             key_of(by)

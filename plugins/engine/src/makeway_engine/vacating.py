@@ -49,7 +49,7 @@ class Vacating:
                 self._send_away(job)
 
     def quiet(self, event: NodesQuiet) -> None:
-        """Nobody uses nodes any more."""
+        """Nodes are no longer in use by people."""
         in_use, name = self._in_use, event.partition
         news = event.nodes & in_use.nodes(name)
         if not news:

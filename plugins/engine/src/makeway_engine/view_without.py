@@ -42,7 +42,7 @@ class ViewWithout:
 
     @property
     def licenses_free(self) -> Mapping[str, int]:
-        """Licences that nobody would hold; suspended jobs keep theirs."""
+        """Licences that no job would hold; suspended jobs keep theirs."""
         free = dict(self._ledger.licenses_free)
         for job, mode in self._removed:
             if mode is not PreemptMode.SUSPEND:
@@ -60,7 +60,7 @@ class ViewWithout:
         }
 
     def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
-        """Return what active jobs would hold, by whom."""
+        """Return what active jobs would hold, by user and so on."""
         sums = Sums(self._ledger.usage(by, running=running))
         for job, mode in self._removed:
             counted = job.state is JobState.RUNNING if running else mode is not PreemptMode.SUSPEND

@@ -1,4 +1,4 @@
-"""Say why a suspended job stays suspended: what its arbiter answers, or else whoever holds what it needs."""
+"""Say why a suspended job stays suspended: what its arbiter answers, or else what holds what it needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reasons_of(job: Job, gang: Gang | None, policies: Policies, ledger: Ledger) 
 
 
 def _held_by_others(job: Job, ledger: Ledger) -> list[Stay]:
-    """Return who runs on the job's cores, for arbiters that do not say."""
+    """Return what runs on the job's cores, for arbiters that do not say."""
     held = job.allocation
     if held is None:
         return []

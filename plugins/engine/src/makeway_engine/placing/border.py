@@ -54,7 +54,7 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
 
     Jobs that all share what they hold may overlap, and those of a partition that oversubscribes may lie on any: real
     Slurm lets them (slurm-gang-and-select 4.3.4). Where a rule says so, a job that shares and was stopped since its
-    start is in nobody's way.
+    start is in no job's way.
     """
     if _oversubscribes(job):
         return ""

@@ -1,4 +1,4 @@
-"""See at a glance who might start now, on the nodes that nobody is leaving and on those that a job may have sooner.
+"""See at a glance what might start now, on the nodes that no job is leaving and on those that a job may have sooner.
 
 Some selectors give a job the nodes that it requires while another is still being cleaned from them
 (`makeway.model.Selector`), so their glances count those in.

@@ -1,8 +1,8 @@
 """Keep what victims leave for the job that they leave for (``[scheduler.clockwork] keep_freed``).
 
 From the moment at which a preemptor has others killed or requeued, the nodes that it is going to take are closed to
-all other jobs. Once the last of its victims has gone, it is tried before anybody else; started or not, its nodes are
-then open to all again. Without this, whoever stands first in the queue takes them, often the victim itself.
+all other jobs. Once the last of its victims has gone, it is tried before all others; started or not, its nodes are
+then open to all again. Without this, the first job in the queue takes them, often the victim itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Claim:
 
 
 class Kept:
-    """Which nodes are kept for whom, in one run."""
+    """Which nodes are kept for which job, in one run."""
 
     def __init__(self, still_there: Callable[[Job], bool]) -> None:
         """Begin with nothing.

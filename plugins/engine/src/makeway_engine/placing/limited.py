@@ -1,6 +1,6 @@
 """Let limits take part in the search for victims: an attempt that asks limits.
 
-Victims are chosen so that the limits let the preemptor through as well as room is found; whoever searches
+Victims are chosen so that the limits let the preemptor through as well as room is found; the search
 sees one more reason for being blocked, and probes as ever.
 """
 
@@ -56,7 +56,7 @@ class LimitedAttempt:
         """The cluster without those; None: not looked at yet."""
         self._closed: NodeBits = 0
         self._inner: Attempt | None = None
-        """None until the limits let the job through: until then nobody is taken off the books."""
+        """None until the limits let the job through: until then no job is taken off the books."""
 
     def _begin(self) -> Attempt:
         inner = self._selector.attempt(self.job, self._nodes & ~self._closed, self._ledger)

@@ -1,4 +1,4 @@
-"""The second question: whom may a job displace, and in which order?"""
+"""The second question: what may a job displace, and in which order?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from makeway_engine.rulings import Rulings
 
 
 class Order:
-    """Asks the preempt plugin for candidates, and takes those out whom others protect."""
+    """Asks the preempt plugin for candidates, and takes those out that others protect."""
 
     def __init__(self, ledger: Ledger, policies: Policies, rulings: Rulings) -> None:
         self._ledger = ledger
@@ -26,7 +26,7 @@ class Order:
         self._asked_at: tuple[int, Seconds] = (-1, -1.0)
         keeps_back = policies.closes or policies.implements("makeway_protect")
         self.selector_decides = policies.selector_searches and not keeps_back
-        """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
+        """Whether all that decides about a job are its limits, the selector, and what it may displace."""
 
     def nobody(self, job: Job) -> bool:
         """Whether `job` is known to have no candidates as things stand; asked once for all of its kind."""
@@ -46,7 +46,7 @@ class Order:
         return found
 
     def candidates(self, job: Job) -> Candidates:
-        """Return whom `job` may displace, the protected ones taken out."""
+        """Return what `job` may displace, the protected ones taken out."""
         ledger = self._ledger
         found = self._policies.candidates(job, ledger.active, ledger)
         if not self._rulings.any_protected or not found.jobs:
@@ -67,14 +67,14 @@ class Order:
         )
 
     def others(self, job: Job, unable: Collection[str]) -> Candidates:
-        """Return whom `job` may displace beside those who have just been unable to make way."""
+        """Return what `job` may displace beside those that have just been unable to make way."""
         candidates = self.candidates(job)
         kept = [at for at, each in enumerate(candidates.jobs) if each.id not in unable]
         why = dict.fromkeys(sorted(unable), "it could not make way a moment ago")
         return attrs.evolve(candidates.only(kept), protected={**candidates.protected, **why})
 
     def not_for(self, job: Job, candidates: Candidates) -> str:
-        """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""
+        """Return why no job is displaced for what `job` lacks; empty: there is no such reason."""
         limit = self._ledger.kept_out(job) if candidates.not_for else None
         return "" if limit is None else candidates.not_for.get(limit.resource, "")
 

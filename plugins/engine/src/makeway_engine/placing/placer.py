@@ -68,7 +68,7 @@ class Placer:
         self.making_way = transitions.making_way
         self.recorder = recorder
         self.preemption = preemption
-        """Whether anybody may displace anybody."""
+        """Whether any job may displace another."""
         self.forgiveness = forgiveness
         self._has_limits = rulings.limited
         self.beyond: dict[str, str] = {}
@@ -90,7 +90,7 @@ class Placer:
         return self.forgiveness.on
 
     def stop_preemption(self) -> None:
-        """Let nobody displace anybody from now on: a policy has failed too often."""
+        """Let no job displace another from now on: a policy has failed too often."""
         self.preemption = False
 
     # -------------------------------------------------------------------------- attempt
@@ -272,7 +272,7 @@ class Placer:
     def _without(
         self, placement: Placement, room: Room, candidates: Candidates
     ) -> list[tuple[Job, PreemptMode]]:
-        """Return the victims, and those whom the arbiter suspends since the job is laid over them."""
+        """Return the victims, and those that the arbiter suspends since the job is laid over them."""
         found = list(zip(room.victims, room.modes, strict=True))
         if placement.overlays and self.transitions.gang is not None:
             listed = zip(candidates.jobs, candidates.modes, strict=True)
@@ -292,7 +292,7 @@ class Placer:
     def _preempt_if(
         self, question: Question, suits: Callable[[Placement], bool], blocked: Blocked
     ) -> Outcome | None:
-        """Have others make way for a job if the place that one search finds suits it; None: nobody does.
+        """Have others make way for a job if the place that one search finds suits it; None: none does.
 
         :param blocked: why it waits until they have left.
         """

@@ -106,7 +106,7 @@ class Prober:
         ledger = self._ledger
         nodes = self.nodes_for(job, allowed)
         if not ledger.exclusive:
-            return nodes  # all who run share theirs
+            return nodes  # all that run share theirs
         if len(candidates) == ledger.active_count:
             back = ledger.exclusive
         else:
@@ -160,13 +160,13 @@ class Prober:
         return self.look(self._selector.attempt(job, nodes, self._ledger))
 
     def could_run_on(self, job: Job, nodes: NodeBits) -> bool:
-        """Whether a job could run on some nodes if nobody else was there: by the selector's own word, if it has one."""
+        """Whether a job could run on some nodes if no other was there: by the selector's own word, if it has one."""
         if self._could_run_on is not None:
             return bool(guarded(self._policies, "makeway_selector", job, self._could_run_on, job, nodes))
         return self.place_if_idle(job, nodes) is not None
 
     def place_if_idle(self, job: Job, nodes: NodeBits) -> Placement | None:
-        """Return what a job would get of some nodes if nobody else was there; None: it could not run."""
+        """Return what a job would get of some nodes if no other was there; None: it could not run."""
         attempt = self._selector.attempt(job, nodes, self._ledger)
         gone: set[str] = set()
         for other in self._ledger.active:

@@ -51,7 +51,7 @@ class Room(NamedTuple):
     victims: Sequence[Job]
     modes: Sequence[PreemptMode]
     reasons: Sequence[str]
-    """Why each of them; empty: nobody said."""
+    """Why each of them; empty: nothing was said."""
 
     @property
     def kills(self) -> bool:

@@ -87,7 +87,7 @@ class Search:
         )
 
     def find_room(self, job: Job, allowed: NodeBits) -> tuple[Allocation, Room] | None:
-        """Say where a component of a job could start, and who would have to make way for it.
+        """Say where a component of a job could start, and what would have to make way for it.
 
         :returns: None if preempting does not help.
         """

@@ -20,7 +20,7 @@ from makeway_engine.placing.search import Search
 
 
 class Telling:
-    """Makes decisions of what the four questions came to, where somebody wants them."""
+    """Makes decisions of what the four questions came to, where they are wanted."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Telling:
         self.traces = recorder.traced is not None
         """Whether all attempts of some jobs are kept."""
         self.notes = self.traces or recorder.listens
-        """Whether anybody wants to know of attempts."""
+        """Whether attempts are to be told."""
 
     def starts(self, job: Job, placement: Placement) -> None:
         """Note that a job starts on what is free."""
@@ -116,7 +116,7 @@ class Telling:
         self._recorder.decided(attrs.evolve(decision, placement=nodes, victims=taken, method=choice.method))
 
     def why_nobody(self, question: Question, candidates: Candidates, answer: Choice | Blocked | None) -> str:
-        """Return why no victim was found; empty if nobody listens."""
+        """Return why no victim was found; empty if nothing listens."""
         job = question.job
         if isinstance(answer, Blocked) and answer.detail:
             return answer.detail

@@ -1,4 +1,4 @@
-"""Who is tried, and in which order: `strict`, `easy`, and `greedy`.
+"""Which jobs are tried, and in which order: `strict`, `easy`, and `greedy`.
 
 `backfill` has a distribution of its own, makeway-backfill; it follows `strict`.
 """
@@ -42,7 +42,7 @@ class Follower(Protocol):
 
 
 class Schedulers:
-    """The schedulers of one run, of which ``[scheduler] type`` says who makes its passes."""
+    """The schedulers of one run, of which ``[scheduler] type`` says which makes its passes."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Schedulers:
     ) -> None:
         """Be ready for the first pass.
 
-        :param ahead: who was tried before in a pass and has to wait; the greedy scheduler keeps it.
+        :param ahead: those that were tried before in a pass and have to wait; the greedy scheduler keeps it.
         """
         in_order_of_submission = placer.transitions.priorities.prioritizer is None
         raw = in_order_of_submission and walks_raw(ledger, scheduler)
@@ -92,9 +92,9 @@ class Schedulers:
         return placer.order.selector_decides and not placer.preemption
 
     def _requests(self) -> Requests | None:
-        """Return the index of those who ask for the same, where that is all that decides about them.
+        """Return the index of those that ask for the same, where that is all that decides about them.
 
-        Whoever records or traces attempts wants to know of each of them.
+        Where attempts are recorded or traced, each of them has to be made.
         """
         attempts = self.attempts
         placer = attempts.placer

@@ -1,7 +1,8 @@
 """Keep those that found no room by all that decides whether they would find some now.
 
-`FutileTries` says who need not be tried; where a queue is kept like this, it says so of one job for all that are alike
-to it. `Greedy` says what a pass comes to without this, and `tests/test_deep_queues.py` holds one to the other.
+`FutileTries` says which need not be tried; where a queue is kept like this, it says so of one job for all that are
+alike to it. `Greedy` says what a pass comes to without this, and `tests/test_deep_queues.py` holds one to the
+other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes, glance
 
 
 class Barred(Shapes):
-    """The eligible entries of a queue: by shape and by whom they may displace, or apart where that is not all."""
+    """The eligible entries of a queue: by shape and by what they may displace, or apart where that is not all."""
 
     many = 4
 
@@ -29,7 +30,7 @@ class Barred(Shapes):
         self._futile = futile
         self._screens_by = screen_key
         self._place_of: dict[Shape, tuple[Hashable, int]] = {}
-        """Whom jobs may displace, and the index of their partition, by shape; of those who may displace anybody."""
+        """What jobs may displace, and the index of their partition, by shape; of those that may displace any."""
 
     def open_among(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
         """Return those of `shapes` whose jobs are worth a try."""

@@ -26,10 +26,10 @@ class DeepQueue(ABC):
         self.stale = True
         """Whether nothing is kept at present."""
         self._listens = False
-        """Whether anything has ever been kept: until then nobody need tell of anything."""
+        """Whether anything has ever been kept: until then nothing need be told."""
 
     def complete(self) -> bool:
-        """Whether all who are eligible are here, each once; brings the index up to date."""
+        """Whether all that are eligible are here, each once; brings the index up to date."""
         if len(self._queue.entries) < (self.many if self.stale else self.many // 2):
             self.stale = True
             return False

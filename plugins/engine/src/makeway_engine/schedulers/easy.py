@@ -43,7 +43,7 @@ class Easy:
         self.selector = attempts.placer.selector
         self._glance = attempts.placer.glance.among
         self.reserved: Reserved | None = None
-        """Of the last pass; None: everybody started."""
+        """Of the last pass; None: all started."""
         self._by_shape = attempts.placer.recorder.traced is None
         self._recorder = attempts.placer.recorder
         self._traces = self._recorder.traced is not None
@@ -99,17 +99,17 @@ class Easy:
         job, ledger = entry[1], self._ledger
         reserved = Reserved(entry, ledger)
         if job.asked_nodes and (outcome is Outcome.PREEMPTING or job.spec.het_id is not None):
-            # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
+            # Its victims are leaving: no job may take their nodes, nor the idle ones beside them.
             reserved.settle(Forecast(at=ledger.now, nodes=job.asked_nodes))
         return reserved
 
     def settle(self, reserved: Reserved) -> None:
-        """Look ahead, now that somebody might be in the way."""
+        """Look ahead, now that a job might be in the way."""
         _, job, partition = reserved.entry
         ledger = self._ledger
         reserved.settle(self._placer.prober.forecast_between(job, partition.nodes & ledger.up))
 
-    # --------------------------------------------------------------------------- who follows
+    # --------------------------------------------------------------------------- what follows
     def _follow_watched(self, entries: Sequence[Entry], reserved: Reserved) -> None:
         """Let others start that do not delay the reserved job, and note why those that are watched do not."""
         self._tried.clear()
@@ -146,7 +146,7 @@ class Easy:
         now, shadow = ledger.now, reserved.shadow(ledger)
         places: dict[int, list[Partition]] | None = None
         left: set[int] | None = None
-        """Who could still start after the last start; None: nobody has started yet."""
+        """What could still start after the last start; None: none has started yet."""
         for at, job in enumerate(kept, 1):
             if left is not None and id(job) not in left:
                 continue
@@ -187,7 +187,7 @@ class Easy:
             for entry in in_turn(lists, after):
                 _, job, partition = after = entry
                 if len(arrivals) > before and entry in arrivals[before:]:
-                    continue  # somebody who has just been sent back, or let in
+                    continue  # one that has just been sent back, or let in
                 limit, spare = job.time_limit, reserved.spare
                 outlasts = forecast is not None and spare is None and (limit is None or now + limit > shadow)
                 allowed = ledger.all_nodes & ~forecast.nodes if outlasts and forecast else ledger.all_nodes
@@ -292,10 +292,10 @@ class Reserved:
         """How many nodes more than the job needs there will be; None: the forecast names its nodes."""
         self._shadow: Seconds = 0.0
         self.doubtful = False
-        """Whether somebody has started beside it."""
+        """Whether a job has started beside it."""
 
     def passed_by(self, ledger: Ledger) -> None:
-        """Go on though somebody has just started beside it."""
+        """Go on though a job has just started beside it."""
         self.version = ledger.version
         self.doubtful = True
 
@@ -308,7 +308,7 @@ class Reserved:
             self._shadow = forecast.at
 
     def shadow(self, ledger: Ledger) -> Seconds:
-        """Return by when whoever starts now has to be over, to be in nobody's way: the job's start, or never."""
+        """Return by when what starts now has to be over, to be in no job's way: the job's start, or never."""
         return max(self._shadow, ledger.now) if self.forecast is not None else math.inf
 
     def holds(self, ledger: Ledger) -> bool:

@@ -1,8 +1,8 @@
-"""Tell at a glance which jobs that found no room before would find none now, whomever they displaced.
+"""Tell at a glance which jobs that found no room before would find none now, whatever they displaced.
 
-Whoever waits for room is tried again whenever something was given back. Most of them in vain: that is said here for
-all of them at once, without asking for each of them whom it may displace (`makeway.hookspecs.alike_by`), or searching
-(`makeway.model.ForesightedSelector`).
+What waits for room is tried again whenever something was given back. Most of them in vain: that is said here for
+all of them at once, without asking for each of them what it may displace (`makeway.hookspecs.alike_by`), or
+searching (`makeway.model.ForesightedSelector`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FutileTries:
 
     @property
     def looks_further(self) -> bool:
-        """Whether those for whom there is no room may displace others."""
+        """Whether those for which there is no room may displace others."""
         return self._placer.preemption
 
     def judges(self, job: Job) -> bool:
@@ -51,7 +51,7 @@ class FutileTries:
         return self._kind(job) if self._kind is not None else None
 
     def among(self, jobs: Iterable[Job]) -> set[int] | frozenset[int]:
-        """Return which of `jobs` need not be tried, by identity; nobody else's start makes room for them."""
+        """Return which of `jobs` need not be tried, by identity; no start of another makes room for them."""
         if not self.applies:
             return _NONE
         limited = self._limited
@@ -78,7 +78,7 @@ class FutileTries:
         return self.without_room(blocked, kind_of)
 
     def without_room(self, blocked: Sequence[Job], kind_of: Callable[[Job], Hashable | None]) -> set[int]:
-        """Return which of these need not be tried, for whom there is no room as things stand."""
+        """Return which of these need not be tried, for which there is no room as things stand."""
         vain: set[int] = set()
         for place, several in _by_kind(blocked, kind_of).items():
             vain.update(map(id, several))
@@ -86,7 +86,7 @@ class FutileTries:
         return vain
 
     def worth(self, jobs: Sequence[Job], place: tuple[Hashable, int]) -> Sequence[Job]:
-        """Return which of these are to be tried, for whom there is no room, but who may displace others.
+        """Return which of these are to be tried, for which there is no room, but which may displace others.
 
         :param place: their kind, and the index of their partition.
         """

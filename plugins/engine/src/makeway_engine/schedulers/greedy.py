@@ -1,4 +1,4 @@
-"""Try each job in order, with preemption; one that has to wait holds up nobody."""
+"""Try each job in order, with preemption; one that has to wait holds up no other."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Greedy:
     ) -> None:
         """Be there for one run.
 
-        :param ahead: who stands before the one that is tried, to be kept for policies that ask.
-        :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
+        :param ahead: what stands before the one that is tried, to be kept for policies that ask.
+        :param requests: knows by request which jobs all that decide treat alike; None: they look at more than that.
         :param turns: asks a policy that orders the queue for one job after the other; None: it orders it as a whole.
         """
         self._attempts = attempts
@@ -64,13 +64,13 @@ class Greedy:
         self._asks_whom = policies.names_heads
         unheard = self._asks_whom and not attempts.placer.telling.notes
         self._in_vain = policies.in_vain() if unheard else None
-        """Says why one that a policy names would wait; None: whoever records attempts wants to know of each."""
+        """Says why one that a policy names would wait; None: attempts are recorded, which takes each of them."""
 
     def run(self) -> None:
         """Make a pass.
 
         What shall be kept for those that wait is up to plugins (`Limits.closed_nodes`). When jobs were
-        submitted since the last pass and nothing else happened, they alone are tried: nobody's start makes
+        submitted since the last pass and nothing else happened, they alone are tried: no start makes
         room for another.
         """
         attempts = self._attempts
@@ -102,7 +102,7 @@ class Greedy:
         self._settled = self._ledger.freed
 
     def _go_through_named(self, named: Sequence[Job]) -> None:
-        """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
+        """Try those that a policy names, and ask it which to try next, until it names no new ones."""
         attempts = self._attempts
         self._queue.take_arrivals()
         tried: dict[Job, None] = {}
@@ -185,7 +185,7 @@ class Greedy:
                 left = barred.behind(after)
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
-        """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
+        """Try `entries` one by one; where suspended jobs wait among them, anew once a job has made way."""
         ledger = self._ledger
         rounds = _MOST_ROUNDS if self._attempts.turns else 0
         requests = None if self._placer.forgives else self._requests
@@ -200,7 +200,7 @@ class Greedy:
             job, freed = entry[1], ledger.freed
             in_vain = seen_freed == freed and id(job) in vain
             if not in_vain and at == len(entries) and job.reason != NO_ROOM:
-                vain = ()  # nobody is judged
+                vain = ()  # no job is judged
             elif not in_vain and (seen_freed != freed or seen != ledger.version):
                 seen, seen_freed = ledger.version, freed
                 vain = self._futile.among([each[1] for each in entries[at - 1 :]])
@@ -235,7 +235,7 @@ class Greedy:
         self._placer.telling.in_vain(question, preempt=self._placer.preemption)
 
     def _wait(self, entry: Entry) -> None:
-        """List one that has to wait, if anybody asks who does."""
+        """List one that has to wait, if anything asks which do."""
         if not self._wants_before:
             return
         if self._attempts.custom_order:
@@ -254,11 +254,11 @@ class Greedy:
 
     # --------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return who has to wait, for `restore`."""
+        """Return which have to wait, for `restore`."""
         jobs = self._ledger.jobs
         waiting, attempts = self._waiting, self._attempts
         if not self._wants_before or attempts.custom_order or attempts.turns:
-            # Nobody is listed from one pass to the next; another engine may want to know.
+            # No job is listed from one pass to the next; another engine may want to know.
             arrivals = set(map(place_of, self._queue.arrivals))
             waiting = [entry for entry in self._queue.entries if entry[0] not in arrivals]
         return {
@@ -277,7 +277,7 @@ class Greedy:
 
 
 class _Jobs:
-    """The jobs of a list of entries that only grows, each once; who comes is added to what was listed before."""
+    """The jobs of a list of entries that only grows, each once; what comes is added to what was listed before."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []

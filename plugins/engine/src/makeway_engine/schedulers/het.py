@@ -25,7 +25,7 @@ class HetStarter:
         self.in_order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries
         """Puts entries of the queue in the order in which policies want jobs to be tried."""
         self.planned_licences = ledger.rule("het_starts_without_licences")
-        """Whether nobody looks at licences once each component was planned by itself."""
+        """Whether licences are not looked at once each component was planned by itself."""
         self._short: tuple[str, Blocked] = ("", Blocked())
         """Which component found no room in the last attempt, and what it lacked."""
 
@@ -216,7 +216,7 @@ class HetStarter:
     def _preempt(self, job: Job, components: Sequence[Job], allowed: NodeBits) -> Outcome:
         """Have others make way for the components that do not fit, if that makes room for all of them.
 
-        They start at once if nobody has to be waited for, as where others are only suspended.
+        They start at once if no job has to be waited for, as where others are only suspended.
         """
         free = allowed
         steps: list[_Step] = []
@@ -240,7 +240,7 @@ class HetStarter:
         """Start the components of `job` one by one, as Slurm's backfill does once each was planned from now on.
 
         At the first that cannot start the others are taken back: they wait for as long as a requeued job does, though
-        no restart counts. Others make way for this one only (recorded: backfill_het_taken_back). Nobody looks at
+        no restart counts. Others make way for this one only (recorded: backfill_het_taken_back). No one looks at
         licences any more: each was planned as if it took its own alone (recorded: backfill_het_licences_twice).
 
         :param choice: the nodes among which each component may choose, by id: those that could serve it when its start
@@ -318,12 +318,12 @@ class HetStarter:
 
 
 class _Step(NamedTuple):
-    """Where a component starts, and who makes way for it."""
+    """Where a component starts, and what makes way for it."""
 
     part: Job
     allocation: Allocation
     room: Room | None
-    """None: it fits beside all who are there."""
+    """None: it fits beside all that are there."""
 
     @property
     def nodes(self) -> NodeBits:

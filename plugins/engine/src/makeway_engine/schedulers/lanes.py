@@ -1,4 +1,4 @@
-"""Keep the eligible entries of a deep queue by partition, and know who waits for another reason than most.
+"""Keep the eligible entries of a deep queue by partition, and know which wait for another reason than most.
 
 `Strict` closes a partition behind the first job that has to wait: those behind it need no look, unless their reason
 is still another one. Its loop over all entries says what a pass comes to without this, and
@@ -17,11 +17,11 @@ from makeway_engine.queue import Queue
 from makeway_engine.schedulers.deep import DeepQueue
 
 BEHIND = "Priority"
-"""Why those wait that stand behind somebody who has to wait."""
+"""Why those wait that stand behind one that has to wait."""
 
 
 def wait_behind(ledger: Ledger, job: Job) -> None:
-    """Let a job wait behind somebody; some reasons it keeps (`Ledger.settled_reasons`)."""
+    """Let a job wait behind another; some reasons it keeps (`Ledger.settled_reasons`)."""
     if job.reason not in ledger.settled_reasons:
         ledger.wait_for(job, BEHIND)
 
@@ -37,7 +37,7 @@ class Lanes(DeepQueue):
         self._entry_of: dict[int, Entry] = {}
         """By the place of a job in the job table."""
         self._odd: dict[int, Entry] = {}
-        """Of these, who waits for another reason."""
+        """Of these, those that wait for another reason."""
         self.lanes: dict[int, list[Entry]] = {}
         """By the index of the partition; none is empty."""
 
@@ -53,7 +53,7 @@ class Lanes(DeepQueue):
         return found
 
     def odd(self, partition: int, after: Entry) -> Iterator[Entry]:
-        """Yield who stands behind an entry in a partition and has yet to wait for that reason."""
+        """Yield those that stand behind an entry in a partition and have yet to wait for that reason."""
         return (entry for entry in self._odd.values() if entry[2].index == partition and entry > after)
 
     def waits(self, job: Job) -> None:

@@ -1,6 +1,6 @@
-"""Let a policy name who is tried next, instead of ordering a deep queue for each pass (`QueueOrder.turns`).
+"""Let a policy name what is tried next, instead of ordering a deep queue for each pass (`QueueOrder.turns`).
 
-The policy hears who is eligible, and passes over whoever would wait for the reason that it has already. `Greedy` says
+The policy hears what is eligible, and passes over what would wait for the reason that it has already. `Greedy` says
 what a pass comes to without this, and `tests/test_one_by_one.py` holds one to the other.
 """
 
@@ -103,7 +103,7 @@ class OneByOne(DeepQueue):
         self._entry_of: dict[int, Entry] = {}
         """By the place of a job in the job table."""
         self._vain: _Vain | None = None
-        """None: nobody has been tried yet."""
+        """None: none has been tried yet."""
 
     def begins(self, attempts: Attempts) -> bool:
         """Begin a pass; say whether jobs are named one by one in it."""
@@ -113,9 +113,9 @@ class OneByOne(DeepQueue):
         return self._turns.begin(alone=alone, everybody=everybody) is True
 
     def go_through(self, attempts: Attempts, ahead: Ahead) -> None:
-        """Try those who are named, until nobody is.
+        """Try those that are named, until none is.
 
-        :param ahead: gets those who were tried and have to wait.
+        :param ahead: gets those that were tried and have to wait.
         """
         waiting: list[Job] = []
         ahead.jobs = waiting

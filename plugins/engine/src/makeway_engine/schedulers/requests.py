@@ -1,4 +1,4 @@
-"""Spare trying those in a deep queue who ask for the same as somebody who has just been tried in vain.
+"""Spare trying those in a deep queue that ask for the same as a job that has just been tried in vain.
 
 Entries are kept by request: the partition, what the job asks for, and the reason why it waits. Where all policies that
 decide about a try answer by the request (`makeway.model.Limits`), and nothing changed meanwhile, the next job
@@ -84,7 +84,7 @@ class Requests(Shapes):
         self._numbers.clear()
 
     def stands_alone(self, entry: Entry) -> bool:
-        """Whether nobody asks for the same as far as is known: others say nothing about this one."""
+        """Whether no other asks for the same as far as is known: others say nothing about this one."""
         known = self._entry_of.get(entry[1].index)
         return known is None or known[0] is None
 
@@ -134,7 +134,7 @@ class Requests(Shapes):
         return job.reason, self._numbers.setdefault(asked, len(self._numbers))
 
     def lists(self) -> list[list[Entry]]:
-        """Return those who stand alone, and all entries of each request."""
+        """Return those that stand alone, and all entries of each request."""
         return [self.apart, *[shape.entries for shape in self._kept.values()]]
 
 
@@ -156,7 +156,7 @@ def hashable(value: Any) -> Hashable:
 
 
 class Heads:
-    """Who is tried next: the first of each list, or whoever stands behind the last one that was tried of it."""
+    """What is tried next: the first of each list, or the one behind the last that was tried of it."""
 
     def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
         """Begin behind an entry in the queue; None: at its head."""
@@ -173,7 +173,7 @@ class Heads:
         return heapq.heappop(self._heads) if self._heads else None
 
     def go_on(self, listed: list[Entry], after: Entry | None) -> None:
-        """Have whoever stands behind an entry in its list tried."""
+        """Have the one that stands behind an entry in its list tried."""
         at = 0 if after is None else bisect.bisect_right(listed, after)
         if at < len(listed):
             heapq.heappush(self._heads, (listed[at], listed))

@@ -1,9 +1,9 @@
 """Remember that a pass in strict order came to nothing but waiting, so that the next one need not be made.
 
 A job that waits for room closes its partition. While nothing is taken or given back, and no policy wants to be asked
-again, it waits on; so do all that come behind it. Where a policy orders the queue anew for each pass, nobody knows
-beforehand who comes behind. Its ranks may end in mid-run, as soon as a job comes about which they do not say all.
-`Strict` says what a pass comes to without this, and `tests/test_settled.py` holds one to the other.
+again, it waits on; so do all that come behind it. Where a policy orders the queue anew for each pass, it is not
+known beforehand what comes behind. Its ranks may end in mid-run, as soon as a job comes about which they do not say
+all. `Strict` says what a pass comes to without this, and `tests/test_settled.py` holds one to the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from makeway_engine.schedulers.lanes import BEHIND, wait_behind
 
 
 class Settled:
-    """Who closed which partition in the last pass, as long as that says all. Listens to the queue."""
+    """Which job closed which partition in the last pass, as long as that says all. Listens to the queue."""
 
     def __init__(self, attempts: Attempts) -> None:
         self._attempts = attempts
@@ -90,7 +90,7 @@ class Settled:
         return True
 
     def all_wait_on(self) -> bool:
-        """Whether a glance says of all who closed a partition that they wait on, whatever was taken or given back."""
+        """Whether a glance says of all that closed a partition that they wait on, whatever was taken or given back."""
         ledger, placer, up = self._ledger, self._placer, self._ledger.up
         if (
             up != self._up
@@ -124,7 +124,7 @@ class Settled:
         )
 
     def _asks_again(self) -> bool:
-        """Whether others may be displaced by now who could not before: between full passes nobody says `again` then."""
+        """Whether others may be displaced by now that could not before: between full passes none says `again` then."""
         return self._placer.making_way.has_come(self._ledger.now)
 
     # ------------------------------------------------------------------------ listening to the queue

@@ -1,4 +1,4 @@
-"""Find those in a deep queue who may be worth a try, without going through all of it.
+"""Find those in a deep queue that may be worth a try, without going through all of it.
 
 Waiting entries are kept by shape: all that a glance of the selector (`Selector.screen`), and a reservation counted in
 nodes, look at. One glance answers for all of a shape, so a pass costs what the shapes cost, however many wait. `Easy`
@@ -31,7 +31,7 @@ class Shape:
     size: int
     """Nodes that each of the jobs wants."""
     alike: Hashable = None
-    """What else they have in common (`ScreenKey`); None: nobody asks."""
+    """What else they have in common (`ScreenKey`); None: nothing asks."""
     entries: list[Entry] = attrs.field(factory=list)
     by_limit: dict[Seconds, list[Entry]] = attrs.field(factory=dict)
     """The same, but for those without a time limit, by their time limits."""
@@ -92,7 +92,7 @@ class Shapes(DeepQueue):
         super().__init__(queue)
         self._by_themselves = by_themselves
         self.apart: list[Entry] = []
-        """Those whom a glance does not judge, in the order of the queue."""
+        """Those that a glance does not judge, in the order of the queue."""
         self._screen_key = screen_key
         self._entry_of: dict[int, tuple[Hashable, Entry]] = {}
         """By the place of a job in the job table, with the key of its shape."""
@@ -154,7 +154,7 @@ class Shapes(DeepQueue):
                 self._end_shape(shape)
 
     def _end_shape(self, shape: Shape) -> None:
-        """Take note that nobody of a shape is left."""
+        """Take note that no job of a shape is left."""
 
 
 def glance(
@@ -179,7 +179,7 @@ def glance(
 def in_turn(lists: Iterable[list[Entry]], after: Entry | None) -> Iterator[Entry]:
     """Yield the entries of several lists that stand behind one in the queue, in its order; None: all.
 
-    The lists may change meanwhile: who has left is not met any more.
+    The lists may change meanwhile: what has left is not met any more.
     """
     heads: list[tuple[Entry, list[Entry]]] = []
     for listed in lists:

@@ -48,7 +48,7 @@ class _Pass:
         """Those in which a job has to wait: others in them wait as well."""
         self.started = False
         self.over = False
-        """Whether nobody is looked at any more."""
+        """Whether no job is looked at any more."""
 
 
 class Strict:
@@ -79,7 +79,7 @@ class Strict:
         self._unable: dict[str, tuple[NodeBits, JobSpec, bool]] = {}
         """By job id: the nodes that were left when that was asked last, and whether it could not run on them."""
         self._asked: dict[str, Seconds] = {}
-        """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
+        """In raw order: which jobs have had others make way, and when; until the estimator of sched/builtin has run."""
 
     @property
     def passed_over(self) -> bool:
@@ -148,7 +148,7 @@ class Strict:
         return state.started
 
     def _run_by_lane(self, lanes: Lanes) -> bool:
-        """Come to the same without a look at those who stand behind somebody that waits."""
+        """Come to the same without a look at those that stand behind one that waits."""
         arrivals = self._queue.arrivals
         state = _Pass()
         behind: list[Entry] = []
@@ -200,7 +200,7 @@ class Strict:
         return not state.over
 
     def _wait_behind(self, job: Job, partition: Partition) -> None:
-        """Let a job wait behind somebody, or say that it is beyond the bounds of the partition.
+        """Let a job wait behind another, or say that it is beyond the bounds of the partition.
 
         Of several partitions the last one has its say (recorded: part_time_behind).
         """
@@ -253,9 +253,9 @@ class Strict:
             if self._reserves or job.spec.reservation:
                 self._doubt()
             if self._reserves and outcome is _BUSY and self._placer.prober.kept_by_windows(job):
-                return  # what is kept for others holds up nobody behind it
+                return  # what is kept for others holds up none behind it
             if self._reserves and job.spec.reservation:
-                state.reservations.add(job.spec.reservation)  # it holds back nobody else
+                state.reservations.add(job.spec.reservation)  # it holds back no other
                 return
             required = job.required
             if required:
@@ -271,7 +271,7 @@ class Strict:
             self._doubt()
 
     def _is_unable(self, job: Job, left: NodeBits) -> bool:
-        """Whether a job could not run on the nodes left, even if they were idle; it then holds up nobody.
+        """Whether a job could not run on the nodes left, even if they were idle; it then holds up no other.
 
         Recorded: builtin_never_on_the_rest_cons and builtin_never_on_the_rest_linear.
         """
@@ -307,7 +307,7 @@ class Strict:
 
     # --------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return who is passed over, and which reasons are settled, for `restore`."""
+        """Return which are passed over, and which reasons are settled, for `restore`."""
         jobs = self._ledger.jobs
         return {
             "asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs},
