@@ -1,8 +1,8 @@
-"""Tell who further behind in the queue may start now, so that a pass need not plan for the rest of it.
+"""Tell which jobs further behind in the queue may start now, so that a pass need not plan for the rest of it.
 
-Nodes are promised to keep others from starting now. Where nobody is left who could, no promise matters, and the next
+Nodes are promised to keep others from starting now. Where none is left that could, no promise matters, and the next
 pass plans anew. Jobs are looked at by shape (`makeway_engine.schedulers.shapes`): one glance at the shortest of a
-shape answers for all of it. A plan only fills up, and each start takes more, so whoever cannot start now cannot do so
+shape answers for all of it. A plan only fills up, and each start takes more, so what cannot start now cannot do so
 later in the same pass.
 
 `Backfill` without this says what a pass comes to, and `tests/test_deep_queues.py` holds one to the other.
@@ -32,7 +32,7 @@ class _Kind(NamedTuple):
     screened: Hashable
     """What a glance looks at."""
     whom: Hashable
-    """Whom they may displace."""
+    """What they may displace."""
     told: Hashable
     """What the selector says of forecasts when a job comes; None: nothing."""
 
@@ -41,7 +41,7 @@ class _Kinds(Shapes):
     """Shapes that say what their jobs have in common."""
 
     many = 1
-    """A plan for all who wait costs more even where few wait. The same from 1 on: whoever takes over goes on alike."""
+    """A plan for all that wait costs more even where few wait. The same from 1 on: a takeover goes on alike."""
 
     def alike(self, job: Job) -> Hashable | None:
         """Return what jobs of one shape have in common; None: a glance does not judge it."""
@@ -58,7 +58,7 @@ class _Kinds(Shapes):
 
 
 class Behind:
-    """The eligible entries of one run's queue, and who of them may start in this pass."""
+    """The eligible entries of one run's queue, and which of them may start in this pass."""
 
     def __init__(
         self, attempts: Attempts, screen_key: ScreenKey, at_most: Seconds, removable: Removable
@@ -79,15 +79,15 @@ class Behind:
         self._shapes = _Kinds(attempts.queue, self._kind, attempts.placer.rulings.limited)
         self._until: Entry | None = None
         self._open: list[Shape] = []
-        """Shapes of which somebody may start now; those that are asked first stand last."""
+        """Shapes of which a job may start now; those that are asked first stand last."""
         self._open_at: tuple[int, NodeBits, int] | None = None
         """What was asked last of those that may start: nothing has changed for it since."""
         self._shortest: dict[int, Seconds] = {}
-        """By identity of a shape: nobody who runs for less is left of it."""
+        """By identity of a shape: no job that runs for less is left of it."""
 
     @classmethod
     def of(cls, attempts: Attempts, at_most: Seconds, removable: Removable) -> Behind | None:
-        """Return it for a run; None: the selector does not say who is alike, or windows and sets of nodes count."""
+        """Return it for a run; None: the selector does not say which are alike, or windows and sets of nodes count."""
         policies = attempts.placer.policies
         if policies.limits_say("reservations") or policies.limits_say("node_sets"):
             return None
@@ -95,7 +95,7 @@ class Behind:
         return None if screen_key is None else cls(attempts, screen_key, at_most, removable)
 
     def begin(self, depth: int) -> bool:
-        """Begin a pass; say whether all who wait are here, in the order in which they are tried.
+        """Begin a pass; say whether all that wait are here, in the order in which they are tried.
 
         :param depth: so many are looked at in the pass.
         """
@@ -110,7 +110,7 @@ class Behind:
         return True
 
     def nobody(self, after: Entry, plan: Plan) -> bool:
-        """Whether nobody behind an entry can start now, or have others make way."""
+        """Whether no job behind an entry can start now, or have others make way."""
         if self._anybody_due():
             return self._first(self._attempts.queue.entries, after) is None
         if self._first(self._shapes.apart, after) is not None:
@@ -126,7 +126,7 @@ class Behind:
     def next(self, after: Entry, arrived: Sequence[Entry]) -> Entry | None:
         """Return the entry behind one; None: there is none, or the pass goes no deeper.
 
-        :param arrived: who came in this pass; they are passed over.
+        :param arrived: those that came in this pass; they are passed over.
         """
         found = self._first(self._attempts.queue.entries, after)
         while found is not None and found in arrived:
@@ -134,13 +134,13 @@ class Behind:
         return found
 
     def _anybody_due(self) -> bool:
-        """Whether anybody is over his time, who counts as gone to a forecast, but not to a glance."""
+        """Whether any job is over its time, which counts as gone to a forecast, but not to a glance."""
         releases = self._ledger.releases()
         return bool(releases) and releases[0][0] <= self._ledger.now
 
     # ------------------------------------------------------------------------------- shapes
     def _may_start(self, shape: Shape, after: Entry, plan: Plan) -> bool:
-        """Whether anybody of a shape behind an entry may start now."""
+        """Whether any job of a shape behind an entry may start now."""
         if self._lacks_idle(shape):
             return False
         length = self._least_length(shape, after)
@@ -177,7 +177,7 @@ class Behind:
         return displaces or bool(self._placer.selector.screen((job,), nodes))
 
     def _displaces_nobody(self, shape: Shape) -> bool:
-        """Whether nobody ever makes way for jobs of a shape; all of it may have started by now."""
+        """Whether no job ever makes way for jobs of a shape; all of it may have started by now."""
         if not (self._placer.preemption and shape.entries):
             return True
         return self._placer.order.nobody(shape.entries[-1][1])

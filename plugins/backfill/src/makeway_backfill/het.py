@@ -72,7 +72,7 @@ class HetPlans:
         self._ready.clear()
 
     def sort(self, entries: Sequence[Entry]) -> None:
-        """Look at who stands between the components of a job, in the order of a pass."""
+        """Look at what stands between the components of a job, in the order of a pass."""
         self._apart = {} if self._last else _parted(entries)
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Plan licences over time, as bf_licenses has it: when they come back, and to whom they are promised."""
+"""Plan licences over time, as bf_licenses has it: when they come back, and which jobs they are promised to."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ class Plan:
         self.free: list[NodeBits] = [nodes]
         self.horizon = now + horizon
         self.promised: NodeBits = 0
-        """Nodes promised to anybody, whenever."""
+        """Nodes promised to any job, whenever."""
 
     def available(self, start: Seconds, end: Seconds) -> NodeBits:
-        """Return the nodes that nobody was promised at any instant from `start` to `end`.
+        """Return the nodes that no job was promised at any instant from `start` to `end`.
 
         A promise that begins at the very end counts: Slurm keeps a job from ending in the second in which another
         is to start (recorded: backfill_ends_as_other_begins).
@@ -145,7 +145,7 @@ class Sliding:
         self._second: NodeBits = -1
 
     def available(self, start: Seconds) -> NodeBits:
-        """Return the nodes that nobody was promised from `start` on; the plan must not have changed."""
+        """Return the nodes that no job was promised from `start` on; the plan must not have changed."""
         begins, free = self._begins, self._free
         first = max(0, bisect.bisect_right(begins, start) - 1)
         over = bisect.bisect_right(begins, start + self._length + _TINY)

@@ -68,8 +68,8 @@ class Backfill:
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass, as far as it planned."""
         self.keeps_idle = False
-        """Whether idle nodes were promised in the last pass, had it planned for all who wait. Slurm then makes one pass
-        after the other, since the state of such nodes changes each time. False where nobody asks."""
+        """Whether idle nodes were promised in the last pass, had it planned for all that wait. Slurm then makes one
+        pass after the other, since the state of such nodes changes each time. False where nothing asks."""
         self._held_back: dict[str, Seconds] = {}
         """By the name of a QOS: no job of it may start before, since one of it waits for a limit (this pass)."""
         self._last_array: tuple[tuple[str, int] | None, Seconds] = None, 0.0
@@ -93,7 +93,7 @@ class Backfill:
         self._starts_by = getattr(attempts.placer.selector, "starts_by", None) if alike else None
         standby = attempts.placer.preemption and any(map(_keeps_nothing, attempts.ledger.cluster.qos))
         self._behind = Behind.of(attempts, _STANDBY_LIMIT if standby else math.inf, self.removable)
-        """Who behind a job may start now; None: whoever waits is looked at."""
+        """Which jobs behind another may start now; None: all that wait are looked at."""
         self._seen = Seen(attempts.ledger)
         """What was found of jobs that are alike."""
         self._tasks_planned: Counter[str] = Counter()
@@ -161,7 +161,7 @@ class Backfill:
         return self._asked_of_idle and bool(idle) and not plan.promised & idle
 
     def _run_through(self, plan: Plan) -> None:
-        """Make a pass over all who wait."""
+        """Make a pass over all that wait."""
         handled: set[str] = set()
         whole: set[str] = set()
         entries = self._attempts.ordered()
@@ -529,7 +529,7 @@ class Backfill:
         return outcome is Outcome.STARTED and starts is job
 
     def _first_like(self, job: Job, partition: Partition) -> Job:
-        """Return who starts where a job finds nodes: the first task of its array that stood back, which it replaces."""
+        """Return what starts where a job finds nodes: its array's first task that stood back, which it replaces."""
         if job.spec.array_id is None or job.restarts:
             return job
         key = job.spec.array_id, partition.index
