@@ -1,4 +1,4 @@
-"""Let browsers of this machine in to a port of the loopback, and nobody else.
+"""Let browsers of this machine in to a port of the loopback, and no one else.
 
 Every local user can reach such a port, and every page that the browser shows can send requests there. So: a token that
 works once becomes a cookie (HttpOnly, SameSite=Strict) that stands for who asked for the page; Host and Origin have to
@@ -64,7 +64,7 @@ class Gate(Generic[T]):
         self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
 
     def address(self, whom: T) -> str:
-        """Return an address for somebody; it works once, and for a while."""
+        """Return an address for one caller; it works once, and for a while."""
         now = time.time()
         for table in (self._tokens, self._cookies):
             for name in [name for name, each in table.items() if each.until < now]:
@@ -111,7 +111,7 @@ class Gate(Generic[T]):
         return found is not None and found.until >= time.time()
 
     def whom(self, cookie: str) -> T | None:
-        """Return for whom a browser with that cookie stands; None: nobody knows it."""
+        """Return for whom a browser with that cookie stands; None: it is not known."""
         return self._cookies[cookie].whom if self.knows(cookie) else None
 
 

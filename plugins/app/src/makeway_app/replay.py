@@ -135,7 +135,7 @@ def replay(
 def measures_of(cluster: Cluster, *, always: bool) -> Measures | None:
     """Return what adds up the measures of a run on this cluster; None: nothing does.
 
-    :param always: also where they are of little use; else nothing is added up where nobody is there to do it.
+    :param always: also where they are of little use; else nothing is added up where nothing is there to do it.
     :raises PluginError: they are asked for, and no distribution brings them.
     """
     counted = any(node.gres for node in cluster.nodes)
@@ -274,7 +274,7 @@ def drive(engine: Engine, world: World, options: Options, over: Callable[[], boo
 def _wake_for_show(engine: Engine, marks: Sequence[Seconds], wake: Seconds | None) -> Seconds | None:
     """Return when priorities are due that only a snapshot shows; None: not before `wake`.
 
-    While nobody runs, an engine wakes up for them once.
+    While no job runs, an engine wakes up for them once.
     """
     prioritizer = engine.priorities.prioritizer
     at = prioritizer.next_at if prioritizer is not None else None

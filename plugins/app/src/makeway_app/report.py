@@ -1,4 +1,4 @@
-"""Show runs as tables: figures, who displaced whom, waits, what could not be used, and the queue.
+"""Show runs as tables: figures, which jobs displaced which, waits, what could not be used, and the queue.
 
 Several runs are shown side by side, one column each.
 """
@@ -37,7 +37,7 @@ _ANY = 10_000
 """Columns of a terminal that holds everything."""
 _MINUS = "\N{MINUS SIGN}"
 _NOBODY = "(gang)"
-"""In place of a preemptor's group when nobody in particular took the victim's place."""
+"""In place of a preemptor's group when no job in particular took the victim's place."""
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +74,7 @@ def column(
 ) -> Column:
     """Return what tables show of a run.
 
-    :param cut_short: whether it stopped at some instant, so that who waits or is suspended then says nothing.
+    :param cut_short: whether it stopped at some instant, so that what waits or is suspended then says nothing.
     """
     engine, recorder = run.engine, run.recorder
     words = engine.policies.vocabulary()
@@ -599,7 +599,7 @@ def _what_is_left_out(column: Column) -> tuple[object, ...]:
 
 
 def _left_suspended(engine: Engine) -> list[tuple[Job, Sequence[Stay]]]:
-    """Return who is still suspended although nothing will happen any more, and why; not whom a person suspended."""
+    """Return what is still suspended although nothing will happen any more, and why; not what a person suspended."""
     stopped = [job for job in engine.ledger.active if job.state is JobState.SUSPENDED]
     return [(job, engine.stays(job)) for job in stopped if job.suspended_by is not SuspendedBy.ADMIN]
 
@@ -612,7 +612,7 @@ def stay_told(stay: Stay) -> str:
 
 
 def _stuck(engine: Engine) -> Mapping[str, Sequence[Job]]:
-    """Return who still waits although nothing will happen any more, by the reason."""
+    """Return what still waits although nothing will happen any more, by the reason."""
     found: dict[str, list[Job]] = {}
     for job in engine.queue.pending():
         found.setdefault(job.reason, []).append(job)

@@ -20,7 +20,7 @@ COMPLETION = "_MAKEWAY_COMPLETE"
 
 
 def open_streams() -> None:
-    """Have standard streams that whoever started the command closed lead nowhere (``makeway replay ... >&-``).
+    """Have standard streams that the caller of the command closed lead nowhere (``makeway replay ... >&-``).
 
     Else they are None, and the next file that is opened gets their number: what a child prints would land in it.
     """

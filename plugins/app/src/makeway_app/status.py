@@ -32,7 +32,7 @@ def commands() -> Mapping[str, tuple[vendors.Vendor, StatusCommand]]:
 
 
 def name_of(words: Vocabulary) -> str:
-    """Return what the status command of a site is called; ``queue`` if nobody has a word for it."""
+    """Return what the status command of a site is called; ``queue`` if no vendor has a word for it."""
     if words.status is not None:
         return words.status.name
     usual = next(iter(vendors.spellings(COMMAND)), "queue")

@@ -38,7 +38,7 @@ def package_of(group: str, name: str) -> str | None:
 def load(group: str, name: str) -> Any:
     """Import what is offered under `name`.
 
-    :raises PluginError: nobody does, two do, or it cannot be imported.
+    :raises PluginError: nothing does, two do, or it cannot be imported.
     """
     from makeway.errors import PluginError
 

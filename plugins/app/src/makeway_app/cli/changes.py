@@ -163,7 +163,7 @@ class _Changer:
         return found[:1]
 
     def _into_mapping(self, table: dict[str, Any], steps: Sequence[str], path: str) -> None:
-        """Change a table whose keys nobody knows beforehand."""
+        """Change a table whose keys are not known beforehand."""
         for step in steps[:-1]:
             path = f"{path}.{step}"
             table = table.setdefault(step, {})

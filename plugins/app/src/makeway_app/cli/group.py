@@ -73,7 +73,7 @@ class Told(KeyboardInterrupt):
 
 
 def obey_signals() -> None:
-    """Let SIGTERM and SIGHUP end a command as an interrupt does, unless whoever started it has them ignored."""
+    """Let SIGTERM and SIGHUP end a command as an interrupt does, unless its caller has them ignored."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
@@ -210,7 +210,7 @@ def _warned(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _leave_output(error: Exception) -> None:
-    """Where the output cannot be written, let nobody write what is left of it at the end and fail once more."""
+    """Where the output cannot be written, let nothing write what is left of it at the end and fail once more."""
     if isinstance(error, OSError) and not error.filename and error.errno in _WRITING:
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())

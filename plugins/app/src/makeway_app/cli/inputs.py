@@ -40,7 +40,7 @@ class Loaded:
     config: Config
     path: Path
     reader: str | None = None
-    """Who read a foreign file; None: it is TOML."""
+    """What read a foreign file; None: it is TOML."""
     warnings: tuple[str, ...] = ()
     """What the reader of a foreign file had to say."""
     refused: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def load_config(
 def accounts_of(files: Sequence[Path]) -> Accounts:
     """Read files of accounting.
 
-    :raises ConfigError: with all their problems, or nobody reads such files.
+    :raises ConfigError: with all their problems, or no reader knows such files.
     """
     readers, failed = registry.offered("accounting")
     note("warning", map(str, failed))
@@ -161,7 +161,7 @@ def _able_to_place(config: Config, text: str) -> Config:
 def reader_of(path: Path) -> Adapted | None:
     """Return the reader that knows a foreign configuration; None: it is TOML.
 
-    :raises ConfigError: it cannot be read, nobody knows it, or more than one reader does.
+    :raises ConfigError: it cannot be read, no reader knows it, or more than one reader does.
     """
     head = read_head(path)
     if path.suffix == ".toml":

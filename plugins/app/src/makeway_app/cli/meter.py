@@ -114,7 +114,7 @@ class Gauge:
 
     @property
     def total(self) -> int:
-        """Jobs that there will be, by how much of the workload was read where nobody knows; 0: not known."""
+        """Jobs that there will be, else a guess by how much of the workload was read; 0: not known."""
         known, share = self._get(_TOTAL), self._get(_SHARE)
         found = known or (self._get(_SUBMITTED) / min(1.0, share) if share else 0.0)
         return round(min(found, self._get(_LIMIT)))
@@ -135,7 +135,7 @@ class Gauge:
         return f"{self.ended:,} of {count(self.total, 'job')}" if self.total else count(self.ended, "job")
 
     def left(self, elapsed: float) -> str:
-        """Return an estimate of the time left after so many seconds; empty: nobody knows yet."""
+        """Return an estimate of the time left after so many seconds; empty: not known yet."""
         share = self.share
         return f"{clock(round(elapsed * (1 - share) / share))} left" if _EARLY <= share < 1 else ""
 

@@ -17,7 +17,7 @@ _MEMORY = {
     for unit in ("cpu", "node")
 }
 _WITH_A_MODE = {PreemptBasis.PARTITION: "partition", PreemptBasis.QOS: "qos"}
-"""What decides in a policy who may displace whom -> tables whose own mode it takes before the cluster's."""
+"""What decides in a policy which jobs may displace which -> tables whose own mode it takes before the cluster's."""
 
 
 def without_effect(

@@ -124,7 +124,7 @@ def _table(found: Sequence[Described], selected: Sequence[str] | None) -> Any:
 
 
 def _missing(found: Sequence[Described], selected: Sequence[str]) -> list[str]:
-    """Say what the configuration selects and nobody offers."""
+    """Say what the configuration selects and nothing offers."""
     names = [each.installed.name for each in found]
     return [
         f"no plugin named {name!r} is installed{nearest(name, names)}; {registry.how_to_get(name)}"

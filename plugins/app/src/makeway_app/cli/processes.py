@@ -1,6 +1,6 @@
 """Do the same for several runs side by side, one process each.
 
-The processes are forked, so that they have what was read already; they end with whoever started them, and leave
+The processes are forked, so that they have what was read already; they end with what started them, and leave
 interrupts to it.
 """
 

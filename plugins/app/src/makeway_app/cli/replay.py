@@ -318,7 +318,7 @@ def _runs(
 ) -> list[Ran]:
     """Do all runs: the first here, the others beside it, each in a process of its own.
 
-    :raises click.exceptions.Exit: somebody interrupted them; what was written is kept.
+    :raises click.exceptions.Exit: they were interrupted; what was written is kept.
     """
     labels = list(variants)
     several = len(labels) > 1
@@ -479,7 +479,7 @@ def _story(request: Request, label: str, config: Config) -> upgrade.Story:
 
 
 def _about_the_sites(columns: Sequence[Column], read: Sequence[Loaded]) -> Iterator[Text]:
-    """Yield what decides at each site and not here, for whoever reads the figures."""
+    """Yield what decides at each site and not here, for those who read the figures."""
     several = len(read) > 1
     for name, each in zip(letters(columns), read, strict=True):
         if each.matters:

@@ -125,7 +125,7 @@ def ran(
 def warmed_up(
     config: Config, files: Sequence[Path], workload_start: float | None
 ) -> tuple[Config, Sequence[str]]:
-    """Return the configuration with what everybody had used when the workload begins, and what is missing for that.
+    """Return the configuration with what each user had used when the workload begins, and what is missing for that.
 
     :param files: of ``--warm-up``; empty: nothing is worked out.
     :param workload_start: Unix time; None: the workload does not say.

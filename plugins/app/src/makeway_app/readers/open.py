@@ -35,7 +35,7 @@ def open_workload(
     :param format: name of a reader; None: the first of `readers` that claims the content, else the
         file name.
     :param readers: None: the built-in ones, and those of installed plugins where these do not do.
-    :raises ConfigError: it cannot be read, nobody claims it, or it holds no job that can be used.
+    :raises ConfigError: it cannot be read, no reader claims it, or it holds no job that can be used.
     """
     file = Path(path)
     if readers is None:

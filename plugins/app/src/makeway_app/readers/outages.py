@@ -47,7 +47,7 @@ def outages_of(config: Config, source: str, start_wall: float | None = None) -> 
     """Return when nodes are lost and come back, in order of time.
 
     A node that is down for one reason and drained for another is down; it is back once all of them are over. For
-    each partition that makes way for people a use lasts until nobody has used the node for as long as that wants.
+    each partition that makes way for people a use lasts until no one has used the node for as long as that wants.
 
     :param start_wall: Unix time of second 0. None: the workload does not say.
     :raises ConfigError: with all problems.

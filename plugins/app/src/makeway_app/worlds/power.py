@@ -1,4 +1,4 @@
-"""Boot nodes of a simulated world that are switched off, and switch off those that nobody uses."""
+"""Boot nodes of a simulated world that are switched off, and switch off those that no job uses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Power:
     """Which nodes are on; a job on one that is off begins once it has booted."""
 
     def __init__(self, nodes: Mapping[int, _Node], few: Sequence[tuple[Sequence[_Node], int]]) -> None:
-        """Begin with nobody on any node.
+        """Begin with no job on any node.
 
         :param nodes: those that take time to boot, by index.
         :param few: of which of them how many stay on.

@@ -467,7 +467,7 @@ class PacedWorld(SimulatedWorld):
         self._clock = clock
 
     def wait(self, until: Seconds | None) -> Moment:
-        """Wait for what happens next; come back early if somebody wakes the clock."""
+        """Wait for what happens next; come back early if something wakes the clock."""
         if self._epilogs:
             self._begin_epilogs()
         at = min(self.next_at(), _NEVER if until is None else until)

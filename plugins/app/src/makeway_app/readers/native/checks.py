@@ -193,7 +193,7 @@ def outcomes_not_told(tables: Sequence[tuple[Place, JobTable]], ids: Sequence[st
 def check_dependencies(
     tables: Sequence[tuple[Place, JobTable]], ids: Sequence[str], problems: list[Problem]
 ) -> None:
-    """Complain about jobs that are not there, or not yet: so nobody waits for itself, or in a circle."""
+    """Complain about jobs that are not there, or not yet: so no job waits for itself, or in a circle."""
     came = {job: (table.submit, at) for at, (job, (_, table)) in enumerate(zip(ids, tables, strict=True))}
     for own, (place, table) in zip(ids, tables, strict=True):
         for word in words_of(table.depends_on):
