@@ -7,7 +7,7 @@ that turn out to be needed are the victims. slurm-preemption 5.1, slurm-gang-and
 ========== ===============================================================
 module     what it owns
 ========== ===============================================================
-books      who is on which node (4.2.1), memory (4.2.5 end, 4.2.6)
+books      which job is on which node (4.2.1), memory (4.2.5 end, 4.2.6)
 request    what a job asks of a node, and whether it shares (4.1)
 best_fit   which of the usable nodes are taken (4.2.5)
 nodes      node sets, and what makes a node usable (4.1.4, 4.2.2)

@@ -99,7 +99,7 @@ class Books:
     def suspend(self, job: Job) -> None:
         """A job was stopped: only a person's suspension changes the books (4.2.7).
 
-        Its node is free for others then, and seems to have all its memory, whoever else is there (4.2.6).
+        Its node is free for others then, and seems to have all its memory, whatever else is there (4.2.6).
         """
         if job.suspended_by is not _ADMIN or job.allocation is None:
             return
@@ -164,7 +164,7 @@ class Books:
 
     # ----------------------------------------------------------------------------- adoption
     def save(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
-        """Return what follows from the order of events and not from who is there; empty: nothing does.
+        """Return what follows from the order of events and not from what is there; empty: nothing does.
 
         :param active: all running and suspended jobs.
         :param fresh: books without any job; changed.
@@ -217,7 +217,7 @@ class Books:
             self.forgotten.add(job.id)
 
     def above(self, count: int) -> NodeBits:
-        """Return the nodes with more than `count` jobs in all, running or suspended by whomever."""
+        """Return the nodes with more than `count` jobs in all, running or suspended by whatever."""
         stopped = self.stopped
         crowded = self.running.above(count) | stopped.above(count)
         for some in range(1, min(count + 1, len(stopped.over) + 1)):  # so many suspended, the others running

@@ -20,7 +20,7 @@ class Counting:
     def __init__(self, books: Books, static: NodeBits, most: int, size: int) -> None:
         """Begin with the books as they are.
 
-        :param static: nodes that could serve the job if nobody were there.
+        :param static: nodes that could serve the job if no other were there.
         :param most: how many jobs may run on a node beside the job, if all of them share.
         :param size: number of nodes of the cluster.
         """
@@ -41,7 +41,7 @@ class Counting:
     def remove_below(self, jobs: Sequence[Job], order: Sequence[int], gains: list[int], wanted: int) -> int:
         """Take away jobs as long as fewer than `wanted` nodes are usable then, as `remove` does one by one.
 
-        Where each stands alone on its nodes, that is one loop without calls; else nobody is taken away here.
+        Where each stands alone on its nodes, that is one loop without calls; else no job is taken away here.
 
         :param gains: how many nodes of each job are usable then; changed.
         :returns: how many of `order` were taken away.

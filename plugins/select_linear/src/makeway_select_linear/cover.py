@@ -1,7 +1,7 @@
 """Describe a blocked attempt as "free so many nodes" where it is just that (`makeway.model.Cover`).
 
 It is, if any so many usable nodes will do, whichever they are, and if for each node it is settled
-who has to leave it. Who has to leave is asked of the node's books as a probe would: the candidates
+what has to leave it. What has to leave is asked of the node's books as a probe would: the candidates
 without whose going the node stays unusable even if all others go. If the node is usable once these
 are gone, there is no other way to free it; if not, one may choose among the others, and the
 problem is no mere count of nodes.
@@ -24,7 +24,7 @@ _Holders = Mapping[int, tuple[int, ...]]
 
 
 def cover_of(attempt: Asked, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
-    """Return the cover of `attempt`; None where shapes matter, or who leaves a node is open."""
+    """Return the cover of `attempt`; None where shapes matter, or what leaves a node is open."""
     selector, request = attempt.selector, attempt.request
     if selector.books.forgotten:
         return None
@@ -56,7 +56,7 @@ def _nodes_wanted(selector: LinearNodes, request: Request, nodes: NodeBits) -> i
 
 
 def _holders(busy: NodeBits, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> _Holders:
-    """Return the candidates on each node of `busy`; who was suspended by a person cannot go."""
+    """Return the candidates on each node of `busy`; what was suspended by a person cannot go."""
     inside = set(bitmap.indices(busy))
     holders: dict[int, tuple[int, ...]] = {}
     for at, (job, mode) in enumerate(zip(jobs, modes, strict=True)):
@@ -88,7 +88,7 @@ class _Desk:
         return self._books.counts()
 
     def who_must_leave(self, holders: _Holders) -> dict[int, tuple[int, ...]] | None:
-        """Return node -> who has to leave it; None if that is open. Nodes that stay held are left
+        """Return node -> what has to leave it; None if that is open. Nodes that stay held are left
         out."""
         found: dict[int, tuple[int, ...]] = {}
         hopeless, held_alone = self._by_one()
@@ -122,7 +122,7 @@ class _Desk:
         return needed if len(needed) == len(here) or self._usable(node, needed) else None
 
     def _usable(self, node: int, gone: Sequence[int]) -> bool:
-        """Whether the job could use `node` if those of `gone`, who are all on it, had left."""
+        """Whether the job could use `node` if those of `gone`, which are all on it, had left."""
         running, exclusive = self._counts
         if running[node] - len(gone) >= self._request.limit:
             return False

@@ -16,7 +16,7 @@ _AT_ONCE = 48
 class EndsAhead:
     """Nodes idle after each end that is to come; worked out anew when jobs came, left, or end at another time.
 
-    Only as many ends are looked at as somebody asks for.
+    Only as many ends are looked at as are asked for.
     """
 
     def __init__(self) -> None:
@@ -64,5 +64,5 @@ class EndsAhead:
             self.idle.append(~left.over[0])
 
     def when(self, ended: int, now: Seconds) -> Seconds:
-        """Return when so many jobs have ended; who overstays counts as about to end."""
+        """Return when so many jobs have ended; what overstays counts as about to end."""
         return max(self._releases[ended - 1][0], now) if ended else now

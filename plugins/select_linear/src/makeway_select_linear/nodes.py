@@ -93,7 +93,7 @@ class LinearNodes:
 
     # ----------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return what depends on who was suspended and resumed when: memory, and who was forgotten (4.2.6)."""
+        """Return what depends on when jobs were suspended and resumed: memory, and which were forgotten (4.2.6)."""
         fresh = self._empty_books(track_memory=self.books.track_memory)
         return self.books.save(self.view.active, fresh)
 
@@ -139,7 +139,7 @@ class LinearNodes:
         return request
 
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
-        """Drop jobs that need more nodes than could be usable for anybody."""
+        """Drop jobs that need more nodes than could be usable for any job."""
         books = self.books
         busy, alone = books.running.over[0], books.exclusive.over[0]
         free = (nodes & ~busy).bit_count()

@@ -22,7 +22,7 @@ from makeway_select_linear.best_fit import best_fit
 _DECISIVE = 1 << 30
 
 _Found = tuple[Placement, int, list[int]]
-"""The placement, who made it fit, and per candidate how many of its nodes were usable once it was removed."""
+"""The placement, what made it fit, and per candidate how many of its nodes were usable once it was removed."""
 
 
 def two_passes(attempt: LinearAttempt, candidates: Candidates) -> Choice | None:
