@@ -9,23 +9,23 @@ slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
 module     what it owns
 ========== ======================================================================
 parameters what SelectTypeParameters mean (4.6)
-request    what a job asks for, with whom it shares (4.1)
+request    what a job asks for, which jobs it shares with (4.1)
 cpus       how many CPUs of a node a job can use (4.3.6, 4.3.8)
-rows       who shares a core over time (4.3.1, 4.3.5)
+rows       which jobs share a core over time (4.3.1, 4.3.5)
 layout     what does not change of the nodes
 table      what each node has left, kept up to date
-books      who holds what (4.3.1, 4.3.10)
+books      what jobs hold (4.3.1, 4.3.10)
 kinds      what jobs with the same request have in common
 fitting    which nodes have what each of them wants of a node
 idle       the first node with enough idle cores and memory, and what no node has
 absent     books without jobs that searches take out, kept in step
-remaining  who would be left if all who may be displaced were gone
+remaining  what would be left if all that may be displaced were gone
 one_node   the shorter way for jobs of one node (4.3.6)
 choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes
 steps      the tests of one hypothetical state (4.3.2 to 4.3.5)
-known      the kinds met so far, what could never run, whom nobody may be laid over
+known      the kinds met so far, what could never run, what no job may be laid over
 attempt    one job, as if others were gone
 selector   notices, a glance at many jobs
 lifting    limits that make way as candidates are removed (licences, slurm-preemption 1.11)

@@ -1,7 +1,7 @@
-"""Write down who is in which row, and fill new books from it (docs/adoption.md).
+"""Write down which job is in which row, and fill new books from it (docs/adoption.md).
 
 Rows depend on the order in which jobs came and went: a job goes into the first row with room, and rows are put
-together anew only when somebody leaves. Without memory, jobs are seated in the order in which they started.
+together anew only when a job leaves. Without memory, jobs are seated in the order in which they started.
 """
 
 from __future__ import annotations

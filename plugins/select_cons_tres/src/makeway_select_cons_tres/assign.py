@@ -38,7 +38,7 @@ class Ground:
 
 @attrs.define(eq=False)
 class Found:
-    """A place for a job; nobody changes it, but setting the fields of frozen objects takes long."""
+    """A place for a job; nothing changes it, but setting the fields of frozen objects takes long."""
 
     nodes: NodeBits
     indices: tuple[int, ...]

@@ -190,7 +190,7 @@ class ConsAttempt:
         """
         nodes = self.nodes if within is None else self.nodes & within
         if self._wants_idle:
-            # Fully idle nodes (4.1.4): those on which nobody runs, whoever may be stopped there.
+            # Fully idle nodes (4.1.4): those on which no job runs, whatever may be stopped there.
             self.books.sync()
             nodes &= ~(self.books.busy_nodes & self._running())
         if self.kind.cpus_on_one_node is not None:
@@ -269,7 +269,7 @@ class ConsAttempt:
         )
 
     def _overlays(self, found: Found) -> bool:
-        """Whether any of the cores is in use by somebody who is still there."""
+        """Whether any of the cores is in use by a job that is still there."""
         busy, full, cores = self.books.busy, self.known.layout.full, found.cores
         return any(
             busy[index] & (full[index] if cores is None else cores[at])

@@ -1,8 +1,8 @@
-"""See at a glance for whom there is no room even where gang lets jobs lie over others.
+"""See at a glance for which jobs there is no room even where gang lets jobs lie over others.
 
 With gang a job may lie over the cores of lower tiers, and of other partitions of its own tier. It never lies over the
 row of its own partition, nor over partitions of a higher tier or those that are OFF (slurm-gang-and-select 4.3.4
-and 4.3.5). So whoever lacks nodes beside these finds none in any of the tests 1 to 4.
+and 4.3.5). So what lacks nodes beside these finds none in any of the tests 1 to 4.
 """
 
 from __future__ import annotations

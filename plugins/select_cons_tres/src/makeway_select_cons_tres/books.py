@@ -28,7 +28,7 @@ _MARK_LIMIT = 1 << 16
 
 @attrs.frozen
 class Memory:
-    """What follows from the order of events and not from who is there. See `Books` for each."""
+    """What follows from the order of events and not from what is there. See `Books` for each."""
 
     rowless: set[str]
     stopped: set[str]
@@ -37,7 +37,7 @@ class Memory:
 
 
 class Books:
-    """Who holds what; `copy` gives books for a simulation, from which jobs can be removed."""
+    """What each job holds; `copy` gives books for a simulation, from which jobs can be removed."""
 
     def __init__(self, layout: Layout) -> None:
         size = layout.size
@@ -246,7 +246,7 @@ class Books:
                 self._take_out_of(rows.rows[0], [_held(job) for job in several])
 
     def _take_out_of(self, row: Row, allocations: Sequence[Allocation]) -> None:
-        """Take out jobs that are in the only row of their partition, where nobody else has their cores."""
+        """Take out jobs that are in the only row of their partition, where no other has their cores."""
         taken, busy, sizes = row.cores, self.busy, self.layout.core_count
         nodes: list[int] = []
         count = 0
@@ -440,7 +440,7 @@ class Books:
         self.sharing_nodes = self.sharing_nodes & gone | bitmap.of([i for i in changed if sharing[i]])
 
     def table(self, key: TableKey) -> Table:
-        """Return the CPUs of each node that a need can use beside all who are there; `sync` first."""
+        """Return the CPUs of each node that a need can use beside all that are there; `sync` first."""
         found = self._tables.get(key)
         if found is None:
             if self._parent is not None:

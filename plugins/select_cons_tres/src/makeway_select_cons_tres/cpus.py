@@ -63,7 +63,7 @@ def looks_at_sockets(need: NodeNeed) -> bool:
 
 
 def free_by_socket(shape: Shape, free: CoreBits, need: NodeNeed) -> list[CoreBits]:
-    """Return the cores that count, by socket: with CR_Socket only those of sockets that nobody uses."""
+    """Return the cores that count, by socket: with CR_Socket only those of sockets that no job uses."""
     sockets = shape.by_socket(free)
     if need.unit is Unit.SOCKET:
         size = shape.cores_per_socket

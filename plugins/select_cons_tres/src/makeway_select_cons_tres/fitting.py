@@ -1,6 +1,6 @@
-"""Keep, for each kind of job, the nodes that have what it wants of each node beside all who are there.
+"""Keep, for each kind of job, the nodes that have what it wants of each node beside all that are there.
 
-The CPUs, the memory and, for whole nodes, that nobody is there (slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6).
+The CPUs, the memory and, for whole nodes, that no job is there (slurm-gang-and-select 4.3.2, 4.3.3 and 4.3.6).
 What changes is looked at node by node, not against the cluster.
 """
 
@@ -39,7 +39,7 @@ class _Fit:
 class Fitting:
     """The nodes that fit each kind of job, by the books as they are.
 
-    Counted resources are not looked at, nor who lets others share.
+    Counted resources are not looked at, nor which jobs let others share.
     """
 
     def __init__(self, books: Books) -> None:

@@ -90,7 +90,7 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     for batch in timeline.batches(nodes):
         if not enough.after(nodes, batch.end):
             continue
-        # Where idle cores are all that counts, who else has left elsewhere makes no difference.
+        # Where idle cores are all that counts, what else has left elsewhere makes no difference.
         attempt.stand_on(timeline.books_after(batch.end, -1 if idle_only else nodes))
         found = attempt.try_on(choice, extra=extra)
         if found is not None:

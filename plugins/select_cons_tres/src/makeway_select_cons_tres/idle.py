@@ -1,7 +1,7 @@
 """Keep how many cores of each node are idle, and find the first node that has enough cores and memory for a job.
 
 Many jobs want so many cores and so much memory of one node, and nothing else of it. For these a look at a few nodes
-is enough where one fits. Where none does, that is remembered until a node gets more: whoever wants as much or more is
+is enough where one fits. Where none does, that is remembered until a node gets more: what wants as much or more is
 then answered without a look at any node. `makeway_select_cons_tres.fitting` says the same kind by kind, and
 `tests/test_plain_jobs.py` holds one to the other.
 """

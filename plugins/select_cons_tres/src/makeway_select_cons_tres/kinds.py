@@ -51,7 +51,7 @@ class Kind:
     able: NodeBits
     """Nodes that could serve it if they were idle."""
     idle: Table
-    """Usable CPUs of each node when nobody is there."""
+    """Usable CPUs of each node when no job is there."""
     picker: Picker
     choices: Sequence[Alternatives]
     """Feature alternatives, in the order in which they are tried."""
@@ -111,7 +111,7 @@ def _able(request: Request, layout: Layout, idle: Table, wanted: int) -> NodeBit
 
 
 def why_impossible(job: Job, kind: Kind, layout: Layout, up: NodeBits) -> str:
-    """Say why a job cannot run even where nobody is, in the terms of its request.
+    """Say why a job cannot run even where no other is, in the terms of its request.
 
     :param up: nodes of its partition that are in service.
     """

@@ -1,4 +1,4 @@
-"""Know what attempts are made against: the books, the kinds of jobs, whom nobody may be laid over."""
+"""Know what attempts are made against: the books, the kinds of jobs, what no job may be laid over."""
 
 from __future__ import annotations
 

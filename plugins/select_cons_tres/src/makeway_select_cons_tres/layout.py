@@ -77,7 +77,7 @@ class Layout:
         return self.shapes[self.shape_at[node]]
 
     def picker(self, taste: Taste) -> Picker:
-        """Return who chooses cores for a taste."""
+        """Return what chooses cores for a taste."""
         found = self._pickers.get(taste)
         if found is None:
             found = self._pickers[taste] = Picker(taste, self.shapes, self.shape_at)

@@ -1,4 +1,4 @@
-"""Follow a limit while the search removes candidates: when it lets the preemptor through, and thanks to whom."""
+"""Follow a limit while the search removes candidates: when it lets the preemptor through, and thanks to which."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from makeway.model import Blocked, ClusterView, Job, PreemptMode
 class Lifting:
     """The limit that keeps a job out, as more and more others have made way.
 
-    The limit says who would help, and by how much (`Blocked.frees`), so that it is asked again only once enough has
-    been given back. One that does not know is left to judge the choice in the end.
+    The limit says which would help, and by how much (`Blocked.frees`), so that it is asked again only once enough
+    has been given back. One that does not know is left to judge the choice in the end.
     """
 
     def __init__(self, job: Job, view: ClusterView, limit: Blocked | None) -> None:
@@ -40,5 +40,5 @@ class Lifting:
 
 
 def known(limit: Blocked | None) -> Blocked | None:
-    """Return a limit of which it is known who would help; None: there is none such."""
+    """Return a limit of which it is known what would help; None: there is none such."""
     return limit if limit is not None and limit.frees else None

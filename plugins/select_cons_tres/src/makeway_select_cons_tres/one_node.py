@@ -57,7 +57,7 @@ def first_that_fits(kind: Kind, nodes: NodeBits, books: Books) -> Found | None:
 
 
 def fitting_in(kind: Kind, nodes: NodeBits, books: Books) -> NodeBits:
-    """Return those of `nodes` that fit a job, as `Fitting.nodes` does by the books of everybody; by any, `sync` before.
+    """Return those of `nodes` that fit a job, as `Fitting.nodes` does by the books of all; by any, `sync` before.
 
     :param kind: one whose `cpus_on_one_node` is known: nothing else counts than CPUs, memory and reserved nodes.
     """

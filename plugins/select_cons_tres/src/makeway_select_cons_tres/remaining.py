@@ -1,4 +1,4 @@
-"""Keep books of those alone who would stay if a kind of preemptors displaced all whom it may.
+"""Keep books of those alone that would stay if a kind of preemptors displaced all that it may.
 
 Whether such a job would find room is then seen from the nodes that fit it, without a search.
 """
@@ -17,7 +17,7 @@ from makeway_select_cons_tres.layout import Layout
 
 
 class RemainingBooks:
-    """The books of those who stay; brought up to date by what changed since they were last asked."""
+    """The books of those that stay; brought up to date by what changed since they were last asked."""
 
     def __init__(self, layout: Layout) -> None:
         self._books = Books(layout)

@@ -1,4 +1,4 @@
-"""Say what a job asks for, of each node and in all, and with whom it shares.
+"""Say what a job asks for, of each node and in all, and which jobs it shares with.
 
 slurm-gang-and-select 4.1.
 """
@@ -17,7 +17,7 @@ from makeway_select_cons_tres.parameters import Parameters, Unit
 from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
 AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
-"""A job's mark on its nodes: others may share, only its own row may, nobody may (section 4.3.1)."""
+"""A job's mark on its nodes: others may share, only its own row may, none may (section 4.3.1)."""
 
 MARKS: Mapping[tuple[int, bool], frozenset[str]] = {
     (mark, sharing): frozenset(word for word, on in ((name, True), ("sharing", sharing)) if on)

@@ -1,4 +1,4 @@
-"""Keep the rows of one partition: who shares a core over time (slurm-gang-and-select 4.3.1)."""
+"""Keep the rows of one partition: which jobs share a core over time (slurm-gang-and-select 4.3.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Row:
         self.count = 0
         """How many cores are set."""
         self.jobs: dict[str, Job] = {}
-        """Who is in it; kept only where there are several rows."""
+        """What is in it; kept only where there are several rows."""
 
     def copy(self) -> Row:
         """Return an independent copy."""
@@ -123,14 +123,14 @@ class Rows:
 
     @property
     def all_in_first(self) -> bool:
-        """Whether nobody is in another row than the first: then putting the rows together anew changes nothing."""
+        """Whether no job is in another row than the first: then putting the rows together anew changes nothing."""
         rows = self.rows
         if len(rows) == 2:
             return not rows[1].count
         return not any(row.count for row in rows[1:])
 
     def leave_first(self, jobs: Iterable[Job]) -> None:
-        """Forget who is in the first row, where all are; its cores are the caller's business."""
+        """Forget what is in the first row, where all are; its cores are the caller's business."""
         if len(self.rows) > 1:
             known = self.rows[0].jobs
             for job in jobs:

@@ -35,7 +35,7 @@ class _Success:
 
     found: Found
     at: int
-    """Place in the order of who made it fit."""
+    """Place in the order of the one that made it fit."""
 
 
 def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
@@ -51,7 +51,7 @@ def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
 
 
 def why_nobody(attempt: ConsAttempt, candidates: Candidates) -> str:
-    """Say what setting keeps jobs from being suspended where a search chose nobody; empty: none does.
+    """Say what setting keeps jobs from being suspended where a search chose no job; empty: none does.
 
     The rule is slurm-preemption 5.2.5.
     """
@@ -105,7 +105,7 @@ class _Search:
     def _who_helps(self) -> frozenset[str]:
         """Return the jobs that give back what a limit says is short.
 
-        Slurm used to take whoever holds any licence that the job wants, short or not (slurm-preemption 1.11).
+        Slurm used to take all that hold any licence that the job wants, short or not (slurm-preemption 1.11).
         """
         helpers = frozenset(self._limit.frees if self._limit is not None else ())
         wanted = self._attempt.job.spec.licenses
@@ -308,7 +308,7 @@ class _Search:
         return self._answer(real, found, (), "extra row") if found is not None else None
 
     def _kept(self) -> Cores | None:
-        """Return the cores of the partition that only those hold who stay once enough candidates are gone.
+        """Return the cores of the partition held only by those that stay once enough candidates are gone.
 
         :returns: None: there are never enough.
         """

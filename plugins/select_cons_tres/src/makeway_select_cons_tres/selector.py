@@ -43,7 +43,7 @@ class ConsSelector(Known):
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
         self._staying: dict[Hashable, RemainingBooks] = {}
-        """Who stays when a kind of preemptors displaces all whom it may."""
+        """What stays when a kind of preemptors displaces all that it may."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
@@ -70,7 +70,7 @@ class ConsSelector(Known):
 
     # ----------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return who is in which row, and what else follows from the order of events."""
+        """Return which job is in which row, and what else follows from the order of events."""
         return adoption.to_plain(self.books, self._view.active)
 
     def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
@@ -178,7 +178,7 @@ class ConsSelector(Known):
     def _might_start(self, kind: Kind, job: Job, nodes: NodeBits) -> bool:
         if not self.mode.gang:
             return self._has_room(kind, nodes, self.fitting)
-        # Who could never run is told so when it is tried, wherever it stands in the queue.
+        # What could never run is told so when it is tried, wherever it stands in the queue.
         return self._beside.has_room(kind, nodes) or self.possible(job, self._view) is not None
 
     def _has_room(self, kind: Kind, nodes: NodeBits, fitting: Fitting) -> bool:

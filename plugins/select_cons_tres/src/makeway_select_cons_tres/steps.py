@@ -1,7 +1,7 @@
 """Try to place a job on one hypothetical state of the cores: the tests 0 to 4.
 
 slurm-gang-and-select 4.3.2 to 4.3.5. Test 0, "would it fit if every core were free", only saves work:
-whoever fails it fails the others too.
+what fails it fails the others too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Mode:
     """Jobs with tasks per node get consecutive cores."""
     only_sharing_jobs_block: bool
     plans_beside_sharers: bool
-    """An estimated start does not look at who shares."""
+    """An estimated start does not look at which jobs share."""
     exclusive_stops: bool
     """Without gang only AVAILABLE jobs look beyond idle cores; else RESERVED ones do too."""
     off_keeps_rows: bool
@@ -201,7 +201,7 @@ class CoreTest:
         return found
 
     def _unused(self) -> Found | None:
-        """Test 1: cores that nobody uses."""
+        """Test 1: cores that no job uses."""
         books, request = self._books, self._request
         table = books.table(self._kind.key)
         nodes = self._nodes & table.at_least(self._kind.wanted)
@@ -426,7 +426,7 @@ def barred(request: Request, books: Books, mode: Mode) -> Bars:
 
 
 IDLE = "idle cores"
-"""How a place on cores that nobody uses is called."""
+"""How a place on cores that no job uses is called."""
 
 
 def is_banned(part: Rows, own: Partition, mode: Mode) -> bool:
