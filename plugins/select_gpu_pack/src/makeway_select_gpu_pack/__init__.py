@@ -1,6 +1,6 @@
 """Pack jobs, and gangs of GPUs above all, on as few nodes as possible: best fit by free GPUs.
 
-A plain packer: it knows nothing of sockets, weights and rows, and nobody shares a core or a GPU.
+A plain packer: it knows nothing of sockets, weights and rows, and no jobs share a core or a GPU.
 
 ========== ===============================================================
 module     what it owns

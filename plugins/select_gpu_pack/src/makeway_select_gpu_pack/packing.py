@@ -17,7 +17,7 @@ from makeway_select_gpu_pack.wish import Wish
 def pack(wish: Wish, nodes: NodeBits, rooms: Rooms, shelves: Shelves, cluster: Cluster) -> Allocation | None:
     """Return what a job gets on some of `nodes`; None: there is no room.
 
-    :param shelves: what the nodes can give when nobody is taken out of the books.
+    :param shelves: what the nodes can give when no job is taken out of the books.
     """
     offers = shelves.offers(wish, rooms, nodes & ~wish.excluded)
     must = [offer for offer in offers if wish.required >> offer.node & 1] if wish.required else []

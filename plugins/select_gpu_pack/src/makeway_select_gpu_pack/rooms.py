@@ -26,7 +26,7 @@ class Room:
     threads: int = 1
     """CPUs of a core."""
     jobs: int = 0
-    """Who is there, running or suspended."""
+    """How many are there, running or suspended."""
     board: Board | None = None
     """Its GPUs, if it gives parts of them."""
     slots: Slots = ()
@@ -79,7 +79,7 @@ def threads_of(node: Node) -> int:
 
 
 def empty_room(node: Node) -> Room:
-    """Return the room of a node where nobody is."""
+    """Return the room of a node where no job is."""
     board = board_of(node, tightest=True) if any(node.gres.get(name) for name in PARTS) else None
     threads = threads_of(node)
     return Room(

@@ -80,7 +80,7 @@ class PackSelector:
         self._rooms = Rooms(view.cluster)
         self._shelves = Shelves(self._rooms)
         self._empty = Rooms(view.cluster)
-        """The cluster with nobody on it."""
+        """The cluster with no job on it."""
         self._empty_shelves = Shelves(self._empty)
 
     def placed(self, job: Job) -> None:

@@ -12,7 +12,7 @@ from makeway_select_gpu_pack.rooms import Room, Rooms
 from makeway_select_gpu_pack.wish import Wish
 
 _MOST_OFFERS = 300_000
-"""How many offers are kept; requests that nobody has made for long are forgotten."""
+"""How many offers are kept; requests that were not made for long are forgotten."""
 
 
 class Shelf:
