@@ -16,7 +16,7 @@ what is proved and what is not.
 module    what it owns
 ========= ================================================================
 price     what each candidate would lose
-parts     a cover problem taken apart: who stands alone, who is entangled
+parts     a cover problem taken apart: which stand alone, which are entangled
 combine   the best choice over all parts
 counting  a good choice, when the best one takes too long to prove
 probing   the same questions where only probes can answer
@@ -97,7 +97,7 @@ def least_disruption(
 
 
 def by_counting(cover: Cover, price: Sequence[int], effort: Effort) -> Found | None:
-    """Return whom to take so that enough nodes are free; None if there are too few."""
+    """Return which to take so that enough nodes are free; None if there are too few."""
     need = cover.wanted - cover.free
     if need <= 0:
         return Found((), 0, complete=True)

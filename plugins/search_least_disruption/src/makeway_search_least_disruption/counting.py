@@ -2,7 +2,7 @@
 proved best.
 
 Method: take until it fits, then give back in reverse while it still fits. This is done in several
-orders; the fewest victims win, then the least price. Whoever is left is needed: what is freed only
+orders; the fewest victims win, then the least price. What is left is needed: what is freed only
 shrinks as others are given back, so a candidate that could not be given back in its turn cannot be
 given back in the end.
 """
@@ -49,7 +49,7 @@ class Room:
 
 
 def good_choice(groups: Groups, price: Sequence[int], need: int) -> list[int]:
-    """Return a choice from which nobody can be given back; all together have to be enough."""
+    """Return a choice from which none can be given back; all together have to be enough."""
     room = Room(groups)
     cheapest = sorted(room.touched, key=lambda job: (price[job], job))
     largest = sorted(cheapest, key=lambda job: -room.touched[job])

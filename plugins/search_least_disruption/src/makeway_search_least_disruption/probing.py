@@ -9,7 +9,7 @@ hurts.
    policy listed them); the fewest victims win, then the least price.
 3. *The best choice*: for 1, 2, ... victims up to the size of the good one, all choices in order of
    price, depth first. A branch ends when its price with the cheapest that may still follow reaches
-   that of the best choice known. It also ends when it does not fit even with everybody removed who
+   that of the best choice known. It also ends when it does not fit even with all removed that
    may still follow. The first size at which anything fits is the least, and the cheapest choice of
    that size the answer.
 
@@ -78,7 +78,7 @@ class Prober:
 
 
 def by_probing(prober: Prober, open_to: Sequence[int], price: Sequence[int], effort: Effort) -> Found | None:
-    """Return whom to take out of `open_to`; None if removing all of them does not help."""
+    """Return which to take out of `open_to`; None if removing all of them does not help."""
     if prober.place(()) is not None:
         return Found((), 0, complete=True)
     known = prober.place(open_to)
