@@ -192,7 +192,7 @@ class _Rehearsal:
         return found if isinstance(found, Placement) else found.detail or found.reason
 
     def _holders(self, job: Job) -> str:
-        """Return who holds the nodes that a job had, for a message; empty: nobody."""
+        """Return what holds the nodes that a job had, for a message; empty: nothing."""
         held = [
             other.id
             for other in self._engine.ledger.active

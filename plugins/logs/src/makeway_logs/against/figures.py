@@ -40,7 +40,7 @@ class Figures:
     within: Mapping[str, float]
     """Share of the starts that are at most so far from those of the log."""
     off: float | None
-    """Mean absolute percentage error of the moving average; None: nobody waited."""
+    """Mean absolute percentage error of the moving average; None: no job waited."""
     days: int
     """Over how many days it was taken."""
 

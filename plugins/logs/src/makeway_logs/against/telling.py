@@ -79,7 +79,7 @@ def _side_by_side(
 
 
 def _tells(counts: figures.Counts) -> bool:
-    """Whether anybody had to go in the log or in the replay."""
+    """Whether any job had to go in the log or in the replay."""
     return any(counts.requeues) or any(counts.preemptions)
 
 
