@@ -56,7 +56,7 @@ def drop(database: sqlite3.Connection, table: JournalTable, now: Seconds) -> Dro
 
 
 def compact(path: Path, table: JournalTable, wall: float, *, dry: bool = False) -> Dropped:
-    """Drop what is older than the rule says from a journal that nobody else has open, and give its space back.
+    """Drop what is older than the rule says from a journal that nothing else has open, and give its space back.
 
     :param wall: Unix time now.
     :param dry: only say what would be dropped.
@@ -77,7 +77,7 @@ def compact(path: Path, table: JournalTable, wall: float, *, dry: bool = False) 
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a journal to write while nobody else has it open; until this ends, nobody can.
+    """Open a journal to write while nothing else has it open; until this ends, nothing can.
 
     :raises JournalError: it is in use, is not there, is no journal, or is damaged.
     """
@@ -89,7 +89,8 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
         with telling(path):
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             try:
-                # Whoever has a journal with a write-ahead log open holds a lock that this change has to wait for.
+                # A process that has a journal with a write-ahead log open holds a lock that this change has to wait
+                # for.
                 database.execute("PRAGMA journal_mode = DELETE").fetchone()
                 database.execute("BEGIN EXCLUSIVE")
                 database.execute("COMMIT")

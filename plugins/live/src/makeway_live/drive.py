@@ -265,7 +265,7 @@ class Live:
     # ------------------------------------------------------------------------------- ending
     @property
     def over(self) -> bool:
-        """Whether nothing will happen any more unless somebody feeds something: no job is active or planned.
+        """Whether nothing will happen any more unless something is fed: no job is active or planned.
 
         Jobs that wait count while nodes are missing that may come back.
         """

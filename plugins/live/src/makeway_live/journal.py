@@ -87,7 +87,7 @@ class Journal:
         """Return what the run's clock says at a Unix time: it goes on while no daemon runs.
 
         :param uptime: the same instant by the clock of the machine's boot. If the last step is of that boot, it counts:
-            somebody may have set the other clock since.
+            the other clock may have been set since.
         """
         with reading(self.path):
             row = self._database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()

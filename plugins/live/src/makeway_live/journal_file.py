@@ -39,7 +39,7 @@ def telling(path: Path) -> Iterator[None]:
 def reading(path: Path) -> Iterator[None]:
     """Do as `telling`, and say so as well where what was read makes no sense.
 
-    :raises JournalError: in place of what follows from values that nobody ever wrote.
+    :raises JournalError: in place of what follows from values that were never written.
     """
     with telling(path):
         try:

@@ -213,7 +213,7 @@ class Past:
         return [_line(*row) for row in rows]
 
     def preemptions(self) -> Iterator[dict[str, Any]]:
-        """Yield all lines that say who made way for whom."""
+        """Yield all lines that say which job made way for which."""
         for row in self.rows(
             "SELECT at, kind, job, data FROM lines WHERE kind = 'preempt' ORDER BY step, place"
         ):

@@ -1,7 +1,7 @@
 """Begin where a journal says that a run stood: after a crash, a restart, or for the first time.
 
 Nothing that was decided is decided again. The jobs' rows give a new engine; the world is asked what is really there;
-actions whose outcome nobody knows are performed again where the world shows that they did not happen. Whatever else
+actions of unknown outcome are performed again where the world shows that they did not happen. Whatever else
 differs the live loop turns into events when it looks around for the first time (`makeway_live.differences`).
 """
 

@@ -1,6 +1,6 @@
 """Let another configuration take over while jobs run: a new engine adopts what the old one had, and only then goes on.
 
-If anything does not fit, the old engine goes on as if nobody had asked, and the reason is raised.
+If anything does not fit, the old engine goes on as if nothing had been asked, and the reason is raised.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from makeway_engine.engine import Engine
 
 
 class Displacers:
-    """Remembers for whom each suspended or requeued job made way."""
+    """Remembers for which job each suspended or requeued job made way."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[str, str, Seconds]] = {}
@@ -35,7 +35,7 @@ class Displacers:
         return self._owners.get(job_id, "")
 
     def of(self, job: Job) -> tuple[str, str, Seconds] | None:
-        """Return for whom a job makes way now, how, and since when; None: for nobody."""
+        """Return for which job one makes way now, how, and since when; None: for none."""
         return None if job.state is JobState.RUNNING else self._of.get(job.id)
 
 
@@ -140,7 +140,7 @@ class Shown:
         return shown
 
     def _stopped_by(self, job: Job) -> str | None:
-        """Return who stopped a job: the policy, an administrator, or whoever uses its node; None: nobody did."""
+        """Return what stopped a job: the policy, an administrator, or a person at its node; None: it is not stopped."""
         if job.suspended_by is None:
             return None
         return USE if job.id in self._engine.in_use.stopped else job.suspended_by.value
