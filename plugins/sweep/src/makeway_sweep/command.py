@@ -239,7 +239,7 @@ def _read(wanted: Sweep, variants: Sequence[Variant]) -> tuple[dict[str, Shared]
 def _warmed(
     wanted: Sweep, variants: Sequence[Variant], workloads: Mapping[str, Shared], keys: Mapping[str, str]
 ) -> Iterator[Variant]:
-    """Yield the variants with what everybody had used at the start, worked out under each one's own rules."""
+    """Yield the variants with what each user had used at the start, worked out under each one's own rules."""
     told_before: set[str] = set()
     for variant in variants:
         start = workloads[keys[variant.identity]].epoch
@@ -250,7 +250,7 @@ def _warmed(
 
 
 def _read_alike(path: Path, format: str | None) -> bool:
-    """Whether whoever reads the workload looks only at that part of a configuration which `reading_key` names."""
+    """Whether what reads the workload looks only at that part of a configuration which `reading_key` names."""
     readers, _ = readers_for(path, format)
     reader = reader_for(path, format, readers)
     return (

@@ -136,7 +136,7 @@ def _picture(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _stairs(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return a line that goes right before it goes down: nobody gets closer to the corner than this."""
+    """Return a line that goes right before it goes down: nothing gets closer to the corner than this."""
     line: list[tuple[float, float]] = []
     for x, y in points:
         if line and line[-1] != (x, y):

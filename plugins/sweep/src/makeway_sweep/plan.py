@@ -205,7 +205,7 @@ def digest_of(path: Path | None, *more: object) -> str:
 def reading_key(config: Config, *, alike: bool) -> str:
     """Return what two configurations share if they read a workload alike.
 
-    :param alike: whether the reader looks at no more than this; of strangers' readers nobody knows.
+    :param alike: whether the reader looks at no more than this; of strangers' readers that is not known.
     """
     data = unstructure(config)
     if alike:

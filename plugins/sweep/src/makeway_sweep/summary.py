@@ -1,4 +1,4 @@
-"""Say what a sweep found: what each key does, and who is on the pareto front of waiting against lost work."""
+"""Say what a sweep found: what each key does, and what is on the pareto front of waiting against lost work."""
 
 from __future__ import annotations
 

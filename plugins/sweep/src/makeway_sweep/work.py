@@ -195,7 +195,7 @@ def on_cores(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, worker
 def on_dask(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, address: str) -> Iterator[Outcome]:
     """Yield outcomes as they come, from the workers of a Dask cluster.
 
-    :raises ConfigError: distributed is not installed, nobody answers there, or the cluster is lost.
+    :raises ConfigError: distributed is not installed, nothing answers there, or the cluster is lost.
     """
     try:
         import distributed
