@@ -1,4 +1,4 @@
-"""Say what a job that waits for resources is short of, node by node, who holds it, and what to try."""
+"""Say what a job that waits for resources is short of, node by node, what holds it, and what to try."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Short:
 
 
 def _held_by(amounts: Mapping[str, str], notes: Mapping[str, str]) -> str:
-    """Name who holds something.
+    """Name what holds something.
 
     :param amounts: job id -> how much of it, in words; empty: all.
     """
@@ -204,7 +204,7 @@ def more_cpus(engine: Engine, job: Job) -> str:
     )
 
 
-# ------------------------------------------------------------------------------ who holds it, and what to try
+# ------------------------------------------------------------------------------ what holds it, and what to try
 def _notes(ledger: Ledger, short: _Short, stopping: set[str]) -> Mapping[str, str]:
     return {} if short.what in (_CPUS, _WHOLE) else _keepers(ledger, short.holders, stopping)
 

@@ -79,7 +79,7 @@ class Witness:
     marks: dict[tuple[str, Seconds], frozenset[str]] = attrs.field(factory=dict)
     """Job id and instant of each suspension by a policy -> the marks of the job right after it."""
     short: dict[tuple[str, Seconds], Sequence[str]] = attrs.field(factory=dict)
-    """Job id and instant of an attempt in vain -> what was short, who held it, and what to try."""
+    """Job id and instant of an attempt in vain -> what was short, what held it, and what to try."""
     _open: set[str] = attrs.field(factory=set)
     _held: dict[str, dict[tuple[str, tuple[str, ...]], Stretch]] = attrs.field(factory=dict)
     """Job id -> the reasons that hold now."""
@@ -139,7 +139,7 @@ class Witness:
         self._tried.clear()
 
     def over(self, at: Seconds) -> None:
-        """Take note that the replay is over: who is suspended now stays so until then."""
+        """Take note that the replay is over: what is suspended now stays so until then."""
         for held in self._held.values():
             for stretch in held.values():
                 stretch.end, stretch.lasts = at, True
@@ -516,7 +516,7 @@ def _victim(run: Run, entry: Preemption) -> Entry:
 
 
 def _unable(run: Run, entries: Iterable[tuple[Seconds, str, str]]) -> Iterator[str]:
-    """Tell who could not make way, and why; what came again and again is told once."""
+    """Tell what could not make way, and why; what came again and again is told once."""
     times: dict[tuple[str, str], list[Seconds]] = {}
     for at, victim, why in entries:
         times.setdefault((victim, why), []).append(at)
