@@ -88,9 +88,9 @@ class Collector:
         }
         return Collected(about=about, data=data)
 
-    # ------------------------------------------------------------------------------ whom to draw
+    # ------------------------------------------------------------------------------ what to draw
     def _involved(self) -> set[str]:
-        """Return who displaced somebody or was displaced."""
+        """Return the jobs that displaced others or were displaced."""
         found = set()
         for each in self.record.preemptions():
             found.add(each["victim"])

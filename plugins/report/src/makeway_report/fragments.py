@@ -1,7 +1,7 @@
 """Say how many free GPUs jobs could not use where they lay (Weng and others, "Beware of Fragmentation", ATC 2023).
 
-Whom a GPU is of use to is known when the run is over and all jobs have been seen. Until then the time is added up that
-nodes of a kind spent with so many GPUs and CPUs free.
+Which jobs a GPU is of use to is known when the run is over and all jobs have been seen. Until then the time is
+added up that nodes of a kind spent with so many GPUs and CPUs free.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Measures(measures.Measures):
         self._fairness.append(time / (max(needed, SLOWDOWN_BOUND) * slower))
 
     def rejected(self, job: Job, now: Seconds) -> None:
-        """A job can never run here: nobody shares with it."""
+        """A job can never run here: none shares with it."""
         self._left(job, now)
 
     # ------------------------------------------------------------------------------ sharing

@@ -1,4 +1,4 @@
-"""Draw figures for papers with matplotlib: jobs over nodes, waits, utilisation, who displaced whom.
+"""Draw figures for papers with matplotlib: jobs over nodes, waits, utilisation, which jobs displaced which.
 
 A figure is one column (3.5 in) or two columns (7.2 in) wide; text in SVG and PDF stays text.
 """

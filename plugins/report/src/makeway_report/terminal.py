@@ -132,7 +132,7 @@ def _row(
 
 
 def _cell(pieces: Sequence[Piece], start: float, end: float) -> tuple[str, str, str] | None:
-    """Return job, partition and mark of a cell; None: nobody was there."""
+    """Return job, partition and mark of a cell; None: no job was there."""
     longest: dict[bool, tuple[float, Piece]] = {}
     for piece in pieces:
         share = min(end, piece.end) - max(start, piece.start)

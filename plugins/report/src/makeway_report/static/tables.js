@@ -26,7 +26,7 @@ function empty(text) {
   return element("tbody", {}, element("tr", {}, element("td", {}, text)));
 }
 
-// ----------------------------------------------------------------------------- who displaced whom
+// ----------------------------------------------------------------------------- which jobs displaced which
 function drawMatrix() {
   const run = current();
   const kind = byId("matrixby").value;

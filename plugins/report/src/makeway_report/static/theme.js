@@ -73,7 +73,7 @@ function hatch(context, back, front, size = 7) {
   return hatches.get(key);
 }
 
-/** Who gets which colour when jobs are coloured by something. */
+/** What gets which colour when jobs are coloured by something. */
 function colouring(run, kind) {
   const names = run.names[kind];
   const many = new Float64Array(names.length);

@@ -73,7 +73,7 @@ function element(name, options = {}, ...children) {
   return made;
 }
 
-/** A name that somebody chose, kept apart from the direction of the text around it. */
+/** A name that a user chose, kept apart from the direction of the text around it. */
 function named(text) {
   return element("bdi", {}, text);
 }
