@@ -89,7 +89,7 @@ def tiers(**of: int) -> dict[str, dict[str, Any]]:
 
 
 def preempting(policy: str, mode: str = "requeue", /, **own: Any) -> dict[str, Any]:
-    """Return flat settings in which `policy` says who makes way, in `mode`, with settings of its `own`."""
+    """Return flat settings in which `policy` says what makes way, in `mode`, with settings of its `own`."""
     return {"preempt": policy, "preempt_mode": mode, "settings": {policy: own}}
 
 

@@ -207,7 +207,7 @@ class CrashingRun:
 
     def _close_journal(self) -> None:
         if isinstance(self.journal.real, FileJournal):
-            self.journal.real._engine = None  # who is killed writes nothing down on leaving
+            self.journal.real._engine = None  # what is killed writes nothing down on leaving
             self.journal.real.close()
 
     def run(self, after_turn: Callable[[Engine], None] | None = None) -> Outcome:

@@ -138,7 +138,7 @@ class InvariantChecker:
                 raise broken(run.engine, 5, "it will never be resumed", job.id)
         check_conservation(run, specs)
 
-    # ----------------------------------------------------------------------- 4. who may be a victim
+    # ----------------------------------------------------------------------- 4. what may be a victim
     def _judge_preemptions(self, engine: Engine) -> None:
         entries = engine.recorder.preemptions
         judge = self._allowed or self._partition_prio
@@ -175,7 +175,7 @@ class InvariantChecker:
         if basis is PreemptBasis.NOTHING:
             return "" if by_gang else "preemption is off"
         if by_gang and (seen.shared or victim.spec.het_id is not None):
-            return ""  # gang stops whoever is in a shadow; candidates were not asked (slurm-preemption 4.6)
+            return ""  # gang stops what is in a shadow; candidates were not asked (slurm-preemption 4.6)
         if by_gang and seen.required and not engine.ledger.is_active(preemptor):
             return ""  # it took a node that it requires and that the other was leaving (slurm-preemption 5.0 no. 3)
         return _off(seen) or _exempt(engine, seen) or _too_low(engine, preemptor, seen)
@@ -187,7 +187,7 @@ class InvariantChecker:
             if job.state is JobState.SUSPENDED:
                 self._resumed.discard(job.id)
 
-    # ------------------------------------------------------------------------- 5. nobody is forgotten
+    # ------------------------------------------------------------------------- 5. no job is forgotten
     def _check_stuck(self, engine: Engine) -> None:
         now = engine.ledger.now
         patience = (_slice(engine) if self._patience is None else self._patience) + _TINY

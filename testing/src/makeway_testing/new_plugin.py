@@ -187,7 +187,7 @@ def _written(names: Names, folder: Path) -> Sequence[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         scratch.chmod(0o755)
-        if folder.exists():  # somebody made it meanwhile
+        if folder.exists():  # it was made meanwhile
             raise ConfigError(str(folder), [Problem("", "it is there already; nothing was written")])
         scratch.rename(folder)
     finally:

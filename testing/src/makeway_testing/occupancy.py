@@ -221,6 +221,6 @@ def _was_forgotten(engine: Engine, jobs: Sequence[Job]) -> bool:
         return True
     if not engine.ledger.rule("linear_suspend_frees_memory") or engine.gang is None:
         return False
-    # Whoever was to be suspended may still run, where gang stopped the newcomer or a shadow is stale.
+    # What was to be suspended may still run, where gang stopped the newcomer or a shadow is stale.
     tiers = {job.partition.priority_tier for job in jobs}
     return len(tiers) > 1 or any(job.state is JobState.SUSPENDED for job in jobs)

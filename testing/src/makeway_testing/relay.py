@@ -172,7 +172,7 @@ class _Follower:
 
 
 def _shown(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Return what was done; why somebody waits a record says once, so that a new one says it again."""
+    """Return what was done; why a job waits a record says once, so that a new one says it again."""
     return [line.as_dict() for line in lines if line.kind not in ("decision", "reason")]
 
 

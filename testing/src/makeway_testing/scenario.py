@@ -20,7 +20,7 @@
         80  low   complete
     ''')
 
-Within one instant a timeline lists who stops or leaves before who starts, in the order of names: in which
+Within one instant a timeline lists what stops or leaves before what starts, in the order of names: in which
 order the engine came to do so is no part of the rule that a scenario shows.
 """
 
@@ -84,7 +84,7 @@ class TableRun:
     lines: tuple[Line, ...]
     """The whole record."""
     signals: Timeline
-    """What was sent to whom: ``10 low TERM``; those to the batch shell too end in ``all``."""
+    """What was sent to which job: ``10 low TERM``; those to the batch shell too end in ``all``."""
     checker: InvariantChecker
 
     @property
@@ -104,7 +104,7 @@ class TableRun:
 
     @property
     def victims(self) -> tuple[str, ...]:
-        """Who had to make way, in order."""
+        """The jobs that had to make way, in order."""
         return tuple(entry.victim for entry in self.run.recorder.preemptions)
 
     def history(self, job: str) -> History:
@@ -210,7 +210,7 @@ class _Witness(SimulatedWorld):
 
 # ---------------------------------------------------------------------------------------- timelines
 def timeline(text: str) -> Timeline:
-    """Read a timeline as people write it: instant, job, word, and ``for`` whom."""
+    """Read a timeline as people write it: instant, job, word, and ``for`` which other."""
     steps = []
     for line in text.splitlines():
         words = line.split()
@@ -233,7 +233,7 @@ def _listed(steps: Iterable[Step]) -> Timeline:
 
 
 def _place(group: Sequence[Step]) -> tuple[Seconds, bool, Any]:
-    """1. instant, 2. who stops before who starts, 3. names."""
+    """1. instant, 2. what stops before what starts, 3. names."""
     first = group[0]
     return round(first.at, 6), first.word in _BEGINNINGS, natural_key(first.job)
 

@@ -383,7 +383,7 @@ def contended(
 def waves(draw: st.DrawFn, policies: Sequence[tuple[str, str]], *, with_qos: bool = False) -> Scenario:
     """Draw urgent jobs that come one after the other and displace long ones each time, seconds or hours apart.
 
-    Whoever decides by what he did before has to remember it here.
+    A policy that decides by what it did before has to remember it here.
     """
     policy, mode = draw(st.sampled_from(policies))
     size = draw(st.integers(1, 3))

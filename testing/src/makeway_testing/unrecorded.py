@@ -1,4 +1,4 @@
-"""Hold runs of which nobody keeps a record to those that are recorded: what is spared there changes no decision.
+"""Hold runs of which no record is kept to those that are recorded: what is spared there changes no decision.
 
 The scheduler is ``greedy``, unless the scenario brings a configuration: it looks at marks that no other looks at.
 """

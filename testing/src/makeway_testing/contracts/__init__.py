@@ -13,11 +13,11 @@ pytest then collects one test per rule. It needs Hypothesis (``pip install 'make
 ====================== ====================================================================
 contract               for
 ====================== ====================================================================
-PreemptPolicyContract  who may be displaced: plugins named under ``policy.preempt``
+PreemptPolicyContract  what may be displaced: plugins named under ``policy.preempt``
 ActionContract         how victims make way (``makeway_preempt_action``): ``policy.plugins``
 SelectContract         nodes and cores: ``policy.select``
 GangContract           turns on shared resources: ``policy.gang``
-PriorityContract       who is tried first: ``policy.priority``
+PriorityContract       what is tried first: ``policy.priority``
 SearchContract         which candidates are taken: ``policy.search``
 ProtectContract        vetoes: ``policy.protect``
 WorkloadReaderContract readers of traces (``Dialect.workloads``)

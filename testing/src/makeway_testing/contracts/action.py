@@ -65,7 +65,7 @@ class ActionContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_each_victim_by_itself(self) -> None:
-        """What a victim is told does not depend on who else makes way."""
+        """What a victim is told does not depend on what else makes way."""
 
         def check(call: Call) -> str | None:
             given = call.arguments
@@ -81,7 +81,7 @@ class ActionContract(DecisionContract):
         self.every(_HOOK, check)
 
     by_itself: ClassVar[bool] = True
-    """Whether what a victim is told depends on nobody else; say False where it is meant to."""
+    """Whether what a victim is told depends on no other; say False where it is meant to."""
 
     def test_random_runs_ask_for_plans(self) -> None:
         """The random runs put the plugin to the test: it was asked, and planned something."""

@@ -238,7 +238,7 @@ def _look_away(call: Call) -> None:
 
 
 def anybody(engine: Engine, entry: Preemption, victim: Job) -> str:
-    """Allow every preemption; who may go is what the contract for preempt plugins is about."""
+    """Allow every preemption; what may go is what the contract for preempt plugins is about."""
     del engine, entry, victim
     return ""
 

@@ -91,7 +91,7 @@ class DecisionContract(Contract):
         self.hold(rule)
 
     def test_recording_changes_nothing(self) -> None:
-        """A run that nobody records comes to the same: what is spared there changes no decision."""
+        """A run that is not recorded comes to the same: what is spared there changes no decision."""
 
         def rule(scenario: Scenario) -> None:
             found = difference(scenario, {**self.companions, self.plugin: self._plugin()})

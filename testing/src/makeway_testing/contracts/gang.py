@@ -1,4 +1,4 @@
-"""The contract of gang arbiters: who is active on shared resources, and who comes back."""
+"""The contract of gang arbiters: which jobs are active on shared resources, and which come back."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class GangContract(DecisionContract):
         self.ordered(rule)
 
     def test_suspended_jobs_resume(self) -> None:
-        """Whoever was suspended is resumed, at the next turn at the latest, once all that it needs is free."""
+        """What was suspended is resumed, at the next turn at the latest, once all that it needs is free."""
 
         def rule(scenario: Scenario) -> None:
             try:
@@ -96,7 +96,7 @@ class GangContract(DecisionContract):
         self.hold(rule)
 
     def test_random_runs_stop_somebody(self) -> None:
-        """The random runs put the arbiter to the test: it stopped a job, or resumed one where nobody takes turns."""
+        """The random runs put the arbiter to the test: it stopped a job, or resumed one where none takes turns."""
         seen: list[GangOrder] = []
 
         def rule(method: str, orders: Sequence[GangOrder], gang: Gang, view: ClusterView) -> str | None:

@@ -1,4 +1,4 @@
-"""The contract of preempt policies: who may be displaced, how, and with what notice."""
+"""The contract of preempt policies: what may be displaced, how, and with what notice."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PreemptPolicyContract(DecisionContract):
 
     # ---------------------------------------------------------------------------- candidates
     def test_candidates_or_none(self) -> None:
-        """The answer is Candidates, empty ones if nobody may be displaced, or None for "no opinion"."""
+        """The answer is Candidates, empty ones if no job may be displaced, or None for "no opinion"."""
 
         def check(call: Call) -> str | None:
             if call.answer is None or isinstance(call.answer, Candidates):
@@ -67,7 +67,7 @@ class PreemptPolicyContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_candidates_are_active(self) -> None:
-        """Every candidate is one of `active`: nobody who waits, has ended, or is unknown."""
+        """Every candidate is one of `active`: none that waits, has ended, or is unknown."""
 
         def check(call: Call) -> str | None:
             known = {id(job) for job in _active(call)}
@@ -110,7 +110,7 @@ class PreemptPolicyContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_protection_has_a_reason(self) -> None:
-        """Whoever is listed as protected is no candidate, and has a reason in words."""
+        """What is listed as protected is no candidate, and has a reason in words."""
 
         def check(call: Call) -> str | None:
             answer = call.answer
@@ -162,7 +162,7 @@ class PreemptPolicyContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_order_of_active_jobs(self) -> None:
-        """Who may be displaced does not depend on the order in which `active` lists the jobs."""
+        """What may be displaced does not depend on the order in which `active` lists the jobs."""
         ties = self.settles_ties
 
         def check(call: Call) -> str | None:
@@ -177,7 +177,7 @@ class PreemptPolicyContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_random_runs_displace_somebody(self) -> None:
-        """The random runs put the policy to the test: it was asked, and named somebody."""
+        """The random runs put the policy to the test: it was asked, and named a job."""
         self.put_to_the_test(_HOOK, lambda call: bool(_named(call)), "named a candidate")
 
     # -------------------------------------------------------------------------- modes and plans
@@ -215,11 +215,11 @@ class PreemptPolicyContract(DecisionContract):
 
     # --------------------------------------------------------------------------------- whole runs
     def checker(self, calls: Sequence[Call]) -> InvariantChecker:
-        """Return a checker that allows as victims only whom the policy named."""
+        """Return a checker that allows as victims only those that the policy named."""
 
         def objection(engine: Engine, entry: Preemption, victim: Job) -> str:
             if engine.gang is not None or entry.preemptor is None:
-                return ""  # an arbiter stops whoever is in a shadow, and asks nobody
+                return ""  # an arbiter stops what is in a shadow, and asks no policy
             named = [call for call in calls if call.hook == _HOOK and _is_about(call, entry.preemptor)]
             if not named or any(victim in _named(call) for call in named):
                 return ""

@@ -1,4 +1,4 @@
-"""The contract of policies of priorities: who is tried first, and when that is worked out anew."""
+"""The contract of policies of priorities: what is tried first, and when that is worked out anew."""
 
 from __future__ import annotations
 

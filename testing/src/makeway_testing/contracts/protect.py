@@ -38,7 +38,7 @@ class ProtectContract(DecisionContract):
         return waves([(self.preempt, mode) for mode in self.modes])
 
     def test_reasons_by_job_id(self) -> None:
-        """The answer maps job ids to reasons; None or an empty one protects nobody."""
+        """The answer maps job ids to reasons; None or an empty one protects no job."""
 
         def check(call: Call) -> str | None:
             answer = call.answer
@@ -51,7 +51,7 @@ class ProtectContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_only_candidates_are_protected(self) -> None:
-        """Whoever is protected is one of the candidates."""
+        """What is protected is one of the candidates."""
 
         def check(call: Call) -> str | None:
             known = {job.id for job in call.arguments["candidates"]}
@@ -88,7 +88,7 @@ class ProtectContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_order_of_candidates(self) -> None:
-        """Who is protected does not depend on the order in which the candidates are listed."""
+        """What is protected does not depend on the order in which the candidates are listed."""
 
         def check(call: Call) -> str | None:
             jobs = tuple(call.arguments["candidates"])
@@ -101,7 +101,7 @@ class ProtectContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_random_runs_protect_somebody(self) -> None:
-        """The random runs put the veto to the test: it was asked, and protected somebody."""
+        """The random runs put the veto to the test: it was asked, and protected a job."""
         self.put_to_the_test(_HOOK, lambda call: bool(_protected(call.answer)), "protected anybody")
 
 

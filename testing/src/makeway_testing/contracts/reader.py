@@ -112,7 +112,7 @@ class ReaderContract(Contract):
             try:
                 head = read_head(folder / name)
             except ConfigError:
-                return False  # nobody is asked about an empty file
+                return False  # no reader is asked about an empty file
             return bool(self._reader().claims(folder / name, head))
 
     def test_the_sample_is_read(self) -> None:

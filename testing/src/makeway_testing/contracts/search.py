@@ -78,7 +78,7 @@ class SearchContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_the_job_fits_without_its_victims(self) -> None:
-        """With its victims gone, and nobody else, the job fits where the placement says."""
+        """With its victims gone, and no others, the job fits where the placement says."""
 
         def check(call: Call) -> str | None:
             if not _is_sound(call):
@@ -121,7 +121,7 @@ class SearchContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_random_runs_choose_victims(self) -> None:
-        """The random runs put the search to the test: it was asked, and took somebody."""
+        """The random runs put the search to the test: it was asked, and took a victim."""
         self.put_to_the_test(_HOOK, lambda call: bool(_victims(call)), "took a victim")
 
 
@@ -150,7 +150,7 @@ def _is_sound(call: Call) -> bool:
 
 
 def _left(call: Call, gone: set[int]) -> str:
-    """Name a running job on the cores of the placement that is no victim and shares them with nobody; or empty."""
+    """Name a running job on the cores of the placement that is no victim and shares them with none; or empty."""
     view: ClusterView = call.arguments["view"]
     allocation = call.answer.placement.allocation
     if view.preempt_mode.flags or allocation.shared:

@@ -240,7 +240,7 @@ class SelectContract(DecisionContract):
         self.asked(rule)
 
     def test_screen_drops_nobody_who_fits(self) -> None:
-        """Whoever `screen` drops could not have started."""
+        """What `screen` drops could not have started."""
         self.asked(lambda question: None, screened=True)
 
     def test_forecasts_lie_ahead(self) -> None:

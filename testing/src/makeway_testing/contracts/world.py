@@ -120,7 +120,7 @@ class WorldContract(Contract):
         self.watched("time")
 
     def test_only_running_jobs_end(self) -> None:
-        """Only a job that was started and runs ends by itself, and once: nobody who is suspended or was killed."""
+        """Only a job that was started and runs ends by itself, and once: none that is suspended or was killed."""
         self.watched("ends")
 
     def test_jobs_have_their_run_time(self) -> None:
@@ -144,7 +144,7 @@ class WorldContract(Contract):
         self.hold(rule)
 
     def test_the_survey_agrees_with_the_books(self) -> None:
-        """At any time `survey` shows what the engine knows already: who runs, who is stopped, who is leaving."""
+        """At any time `survey` shows what the engine knows already: what runs, what is stopped, what is leaving."""
 
         def rule(scenario: Scenario) -> None:
             self._run(scenario, surveyed=True)

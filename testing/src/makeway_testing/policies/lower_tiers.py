@@ -1,4 +1,4 @@
-"""Let anybody displace jobs of lower priority tiers, the youngest first, in the cluster-wide mode."""
+"""Let any job displace those of lower priority tiers, the youngest first, in the cluster-wide mode."""
 
 from __future__ import annotations
 

@@ -38,11 +38,11 @@ _COUNTED_SIZES = (100, 400)
 _TOO_STEEP = 9.0
 """How many times as much an answer may take with four times the jobs: n log n is about 5, a square 16."""
 _MANY_STEPS = 250_000
-"""Steps of one answer about 400 jobs below which nobody minds: with 1,000 jobs it takes less than 0.1 s."""
+"""Steps of one answer about 400 jobs below which no one minds: with 1,000 jobs it takes less than 0.1 s."""
 _ENOUGH_STEPS = 4_000_000
 """Where counting ends: nothing is learned from more."""
 _NOTICEABLE = 0.03
-"""Seconds below which nobody minds."""
+"""Seconds below which no one minds."""
 _TOO_SLOW = 0.5
 """Seconds for one answer about 1,000 jobs."""
 
@@ -217,7 +217,7 @@ _WATCHED = (
     "urllib.Request",
 )
 _seen: list[str] | None = None
-"""What was noted since somebody began to listen; None: nobody does."""
+"""What was noted since listening began; None: nothing listens."""
 _hooked = False
 
 

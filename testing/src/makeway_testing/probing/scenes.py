@@ -119,7 +119,7 @@ _JOBS = [
     _job("11", 41, 1, 5, "low", user="ann", account="physics", qos="scavenger"),
     _job("12", 200, 2, 50, "low", user="ann", account="physics", batch=False),
     _job("13", 210, 4, 10, "high", user="bob", account="physics"),
-    # Nobody's account, no QOS, no limit: what a policy must not take for granted.
+    # No account, no QOS, no limit: what a policy must not take for granted.
     _job("14", 300, 2, 60, "mid", user="dan", qos=None, time_limit=None),
     _job("15", 305, 1, 20, "mid", user="eve", account="biology", group="staff", time_limit=None),
     _job("16", 310, 3, 15, "high", user="ann", account="physics", qos=None, time_limit=None),

@@ -44,7 +44,7 @@ class WholeNodes:
         return jobs
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> Attempt:
-        """Begin with nobody gone."""
+        """Begin with no job gone."""
         return WholeNodeAttempt(job, nodes, view)
 
     def forecast(
@@ -85,7 +85,7 @@ class WholeNodeAttempt:
         return self._job
 
     def probe(self) -> Placement | Blocked:
-        """Take the first nodes that nobody holds."""
+        """Take the first nodes that no job holds."""
         busy = 0
         for other in self._view.active:
             if other.id not in self._gone:

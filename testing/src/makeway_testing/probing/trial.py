@@ -110,7 +110,7 @@ class Trial:
     transcript: list[str] | None = None
     """All answers, one text each; None: they are not kept."""
     watch: probes.Stopwatch | probes.Steps | None = None
-    """Times single answers, or counts their steps; None: nobody asks."""
+    """Times single answers, or counts their steps; None: nothing asks."""
     pace: _Pace = attrs.field(factory=lambda: _Pace(0.0))
     """How long the calls took, over all scenes."""
     _known: set[Any] = attrs.field(factory=set)
@@ -163,7 +163,7 @@ def try_out(
     :param settings: ``[policy.settings]`` tables; only that of `name` counts.
     :param limit: seconds that the import and each call may take; 0: any.
     :param loose: imports the plugin if it is not an installed one.
-    :raises PluginError: nobody offers it.
+    :raises PluginError: nothing offers it.
     """
     trial = Trial(name, pace=_Pace(_PATIENCE * limit))
     try:
@@ -202,7 +202,7 @@ def _try_listings(trial: Trial) -> None:
 
 
 def _try_defaults(trial: Trial) -> None:
-    """Hold plain defaults of the settings to their types, as if somebody had written them."""
+    """Hold plain defaults of the settings to their types, as if a user had written them."""
     try:
         cls = settings_class(who_is(trial.name, trial.installed), trial.plugin)
     except PluginError:
@@ -446,7 +446,7 @@ def _play(trial: Trial, scene: Scene, *, checked: bool = True) -> dict[str, Any]
 
 
 def _checks(scene: Scene) -> Any:
-    # It comes with the kit for plugin authors, which nobody else has to load.
+    # It comes with the kit for plugin authors, which no one else has to load.
     from makeway_testing.invariants import InvariantChecker
 
     return InvariantChecker(scene.commands)
