@@ -45,9 +45,12 @@ class LinearNodes:
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.node_sets = list(_node_sets(cluster, _by_weight))
         self.record_sets = self.node_sets
-        if view.preempt_basis is PreemptBasis.NOTHING:
+        always = view.rule("node_sets_of_one_build")
+        if always or view.preempt_basis is PreemptBasis.NOTHING:
             kind_of = _by_record if view.rule("record_node_sets") else _by_build
             self.record_sets = list(_node_sets(cluster, kind_of))
+        if always:
+            self.node_sets = self.record_sets
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
         self.ends_ahead = EndsAhead()
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None

@@ -75,6 +75,12 @@ RULES: Mapping[str, Rule] = {
         until="23.02",
         section="slurm-gang-and-select 4.1.4",
     ),
+    "node_sets_of_one_build": Rule(
+        "select/linear goes through nodes of one build after the other for jobs that share or may preempt, too; "
+        "before, it looked for the best among all of one weight",
+        "26.05",
+        section="slurm-gang-and-select 4.1.4",
+    ),
     "one_node_first_fit": Rule(
         "a job limited to one node takes the first node that fits",
         "26.05",
@@ -252,6 +258,7 @@ RULES: Mapping[str, Rule] = {
     "het_blocks_pass": Rule(
         "a pending heterogeneous job whose partition is closed ends the main pass",
         "24.05.5",
+        until="26.05",
         section="slurm-gang-and-select 5.3 no. 6",
     ),
     "begin_time_wakes_no_backfill": Rule(

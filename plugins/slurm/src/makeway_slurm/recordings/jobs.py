@@ -34,6 +34,8 @@ _AT_ONCE = 0.05
 """Orders to a job that are so close, in seconds, belong together."""
 _PATIENCE = 2.0
 """A job that has run this much longer than its work takes, in seconds, does no work."""
+_LICENCES_OF_LEADERS = (24, 11)
+"""sbatch refuses licences of components other than the leader in this release; 22.05 took them."""
 _USUAL = 0.3
 """Processes that ignore SIGTERM may go this much earlier or later than usual."""
 
@@ -49,11 +51,16 @@ def jobs_of(file: ScenarioFile, recording: Recording | None, source: str) -> tup
             f"job[{at}].args",
             lambda entry=entry, number=number: _specs(file, entry, number, recording),
         )
-        jobs += specs or ()
         number += 1 if specs is None else len(specs)
+        jobs += () if specs is None or _names_itself(specs) else specs
     if problems:
         raise ConfigError(source, problems)
     return tuple(_by_component(jobs))
+
+
+def _names_itself(specs: Sequence[JobSpec]) -> bool:
+    """Whether a job waits for itself, which Slurm refuses after it has given it a number."""
+    return any(dependency(each).job == spec.id for spec in specs for each in spec.depends_on)
 
 
 def _by_component(jobs: Sequence[JobSpec]) -> Iterator[JobSpec]:
@@ -90,15 +97,19 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
         )
     except RefusedError:
         return []
+    if recording is not None and version(recording.release) >= _LICENCES_OF_LEADERS:
+        if any(spec.licenses for spec in specs if spec.het_offset):
+            return []
     specs = [_dies_of_its_signal(spec) for spec in specs]
     return [_named(_without_processes(spec) if spec.het_offset else spec, entry, recording) for spec in specs]
 
 
 def _answered(entry: JobEntry, recording: Recording | None) -> Seconds:
     """Return when Slurm had the job; as planned, where the clocks were not recorded."""
-    if recording is None or recording.phases is None or entry.name not in recording.jobs:
+    if recording is None or recording.phases is None:
         return entry.at
-    return recording.jobs[entry.name].answered
+    known = recording.jobs.get(entry.name) or recording.jobs.get(f"{entry.name}+0")
+    return entry.at if known is None else known.answered
 
 
 def _dies_of_its_signal(spec: JobSpec) -> JobSpec:
