@@ -33,6 +33,9 @@ class Settings:
     """Whether jobs that hold what a limit counts may be displaced for its sake, which Slurm never does (11.2)."""
     covers_below: bool = True
     """Whether an account in AllowAccounts or DenyAccounts covers those below it (since 23.02)."""
+    accounts_as_config: bool = True
+    """Whether PartitionConfig is the reason of a job whose account a partition keeps out (24.11); False: a sentence that
+    says so."""
 
 
 __all__ = ["Settings"]

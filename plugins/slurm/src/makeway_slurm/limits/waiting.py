@@ -11,7 +11,7 @@ from makeway.partition_bounds import BOUNDS, CONFIG
 from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.limits import alone, jobs, tres, tres_minutes, wall_time
-from makeway_slurm.limits.access import Door
+from makeway_slurm.limits.access import ACCOUNT, Door
 from makeway_slurm.limits.answers import both
 from makeway_slurm.limits.asked import Asked, Listed
 from makeway_slurm.limits.barred import barred
@@ -65,6 +65,8 @@ class Waiting:
         planned_for = (
             self._plans_for_barred and found is None and self._door.bars_account_alone(job, job.partition)
         )
+        if self._settings.accounts_as_config and shut.startswith(ACCOUNT):
+            shut = CONFIG
         return barred(shut, planned_for=planned_for)
 
     def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:

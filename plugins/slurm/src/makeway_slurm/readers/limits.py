@@ -44,4 +44,6 @@ def read_limits(draft: Draft, words: list[str], part_limits: str | None) -> dict
         found["limit_stop"] = True
     if not draft.since("23.02"):
         found |= {"groups_wait": False, "covers_below": False}
+    if not draft.since("24.11"):
+        found["accounts_as_config"] = False
     return found

@@ -97,9 +97,9 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
         )
     except RefusedError:
         return []
-    if recording is not None and version(recording.release) >= _LICENCES_OF_LEADERS:
-        if any(spec.licenses for spec in specs if spec.het_offset):
-            return []
+    by_component = any(spec.licenses for spec in specs if spec.het_offset)
+    if by_component and recording is not None and version(recording.release) >= _LICENCES_OF_LEADERS:
+        return []
     specs = [_dies_of_its_signal(spec) for spec in specs]
     return [_named(_without_processes(spec) if spec.het_offset else spec, entry, recording) for spec in specs]
 

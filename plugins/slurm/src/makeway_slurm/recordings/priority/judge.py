@@ -8,6 +8,7 @@ a second apart (two looks of the scheduler).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,7 @@ from makeway.partition_bounds import BOUNDS
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.throttle import WAITS
+from makeway_slurm.limits.access import GROUP
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.multifactor.tables import (
     SSHARE_HEADINGS,
@@ -354,6 +356,10 @@ def _of_reason(
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
 
 
+_GROUPS = re.compile(r"uid \d+ not in group permitted to use this partition .*")
+"""How newer releases say that a partition keeps out a user's groups."""
+
+
 def _is_as_long(why: str, *spent: Mapping[str, Seconds]) -> bool:
     """Whether a job waited about as long for a limit in both, on either side of what counts."""
     times = [sum(time for each, time in one.items() if each.replace("_", " ") == why) for one in spent]
@@ -362,7 +368,7 @@ def _is_as_long(why: str, *spent: Mapping[str, Seconds]) -> bool:
 
 def _limit_of(spent: Mapping[str, Seconds]) -> str:
     limits = {
-        why.replace("_", " "): time  # longer ones are printed with underscores
+        _GROUPS.sub(GROUP, why.replace("_", " ")): time  # longer ones are printed with underscores
         for why, time in spent.items()
         if why not in _ORDER_ONLY and time >= _SHORT - _LOOK
     }
