@@ -408,6 +408,23 @@ def test_clean_ups_that_the_log_tells_are_as_recorded(tmp_path: Path) -> None:
     assert job.attributes["cleaning_times"] == (pytest.approx(0.18), None, pytest.approx(0.004))
 
 
+def test_a_clean_up_that_somebody_saw_begin_is_as_recorded(tmp_path: Path) -> None:
+    """The log does not tell when scancel hit; a job that ignores it was seen to leave from 6.6 s on."""
+    told = {"nodes": ["n1"], "restart": 0}
+    intervals = [
+        {"state": "RUNNING", "start": 0.25, "end": 6.6, **told},
+        {"state": "COMPLETING", "start": 6.6, "end": 12.9, **told},
+        {"state": "CANCELLED", "start": 12.9, "end": 30.0, **told},
+    ]
+    recording = recorded(
+        phases={"second": 0.4, "looks": [0.25], "backfills": []},
+        events=[{"t": 12.95, "kind": "clean", "job": "low"}],
+        jobs={"low": {"at": 0.0, "submitted": 0.0, "answered": 0.0, "intervals": intervals}},
+    )
+    (job,) = load(SMALL, tmp_path, recording).jobs
+    assert job.attributes["cleaning_times"] == (pytest.approx(6.35),)
+
+
 def test_jobs_are_handed_in_when_slurm_had_them(tmp_path: Path) -> None:
     """At the recorded answer; without recorded clocks as planned. A begin time counts from the submission."""
     text = SMALL.replace('"-n8"', '"-n8", "--begin=now+3"')

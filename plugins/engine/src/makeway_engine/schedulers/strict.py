@@ -138,8 +138,11 @@ class Strict:
         going_on = self._going_on
         if going_on is not None:
             going_on.begin()
-        for entry in itertools.islice(attempts.ordered(), depth):
+        entries = itertools.islice(attempts.ordered(), depth)
+        for entry in entries:
             if not self._look(entry, state, het=het):
+                for _, job, _ in entries:
+                    self._note_begin(job)
                 break
             if going_on is not None:
                 going_on.looked_at(entry)
@@ -182,8 +185,7 @@ class Strict:
             return True
         if self._asked and self._is_passed_over(job.id):
             return True
-        if job.spec.het_id is not None and job.reason == BEGINS:
-            self._ledger.wait_for(job, "None")  # its time has come; a component gets no other reason here
+        self._note_begin(job)
         if partition.index in closed or job.spec.reservation in state.reservations:
             if job.spec.het_id is None:  # a component keeps its reason (slurm-gang-and-select 5.3 no. 6)
                 self._wait_behind(job, partition)
@@ -198,6 +200,11 @@ class Strict:
             return True
         self._try(entry, state)
         return not state.over
+
+    def _note_begin(self, job: Job) -> None:
+        """Note that the time of a component has come, even behind the end of the pass; it gets no other reason here."""
+        if job.spec.het_id is not None and job.reason == BEGINS:
+            self._ledger.wait_for(job, "None")
 
     def _wait_behind(self, job: Job, partition: Partition) -> None:
         """Let a job wait behind another, or say that it is beyond the bounds of the partition.

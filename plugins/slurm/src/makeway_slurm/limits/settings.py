@@ -34,8 +34,8 @@ class Settings:
     covers_below: bool = True
     """Whether an account in AllowAccounts or DenyAccounts covers those below it (since 23.02)."""
     accounts_as_config: bool = True
-    """Whether PartitionConfig is the reason of a job whose account a partition keeps out (24.11); False: a sentence that
-    says so."""
+    """Whether PartitionConfig is the reason of a job whose account a partition keeps out (24.11); False: a sentence
+    that says so."""
 
 
 __all__ = ["Settings"]

@@ -23,13 +23,15 @@ from makeway_slurm.recordings.entries import (
     UserEntry,
     noted,
 )
-from makeway_slurm.recordings.recording import Recording
+from makeway_slurm.recordings.recording import RecordedJob, Recording
 from makeway_slurm.rules import version
 
 _EXIT_TIME = 0.05
 """From the moment a job is told to end until it has."""
 _SLOW = 0.06
 """Least time of a clean-up that took a second look, in seconds."""
+_SEEN = 0.3
+"""A state is seen by the next sample, so many seconds later at most."""
 _AT_ONCE = 0.05
 """Orders to a job that are so close, in seconds, belong together."""
 _PATIENCE = 2.0
@@ -163,7 +165,7 @@ def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...
     """
     own = [event for event in recording.events if event["job"] == name]
     if any(event["kind"] == "clean" for event in recording.events):
-        return _told_by_log(own)
+        return _told_by_log(own, recording.jobs.get(name))
     told: list[Seconds] = []
     known: list[Seconds | None] = []
     for event in own:
@@ -177,17 +179,31 @@ def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...
     return tuple(known) if any(known) else ()
 
 
-def _told_by_log(events: Sequence[Any]) -> tuple[Seconds | None, ...]:
-    """Return the clean-ups of recordings that list them; an end that the log does not tell of is like any other."""
+def _told_by_log(events: Sequence[Any], job: RecordedJob | None) -> tuple[Seconds | None, ...]:
+    """Return the clean-ups of recordings that list them.
+
+    An end that the log does not tell of, as by scancel, is like any other, unless somebody saw the job leave.
+    """
     known: list[Seconds | None] = []
     left: Seconds | None = None
     for event in events:
         if event["kind"] in ("end", "preempt_kill", "preempt_requeue"):
             left = event["t"] if left is None else left
         elif event["kind"] == "clean":
-            known.append(None if left is None else event["t"] - left)
+            begun = left if left is not None or job is None else _seen_leaving(job, event["t"])
+            known.append(None if begun is None else event["t"] - begun)
             left = None
     return tuple(known)
+
+
+def _seen_leaving(job: RecordedJob, clean: Seconds) -> Seconds | None:
+    """Return since when the job was seen to leave the nodes that were clean at `clean`; None: nobody saw it."""
+    starts = (
+        each.start
+        for each in job.intervals
+        if each.state == "COMPLETING" and each.start < clean <= each.end + _SEEN
+    )
+    return next(starts, None)
 
 
 def went_on_at_resume(recording: Recording, name: str) -> bool:
