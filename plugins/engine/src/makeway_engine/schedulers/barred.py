@@ -11,6 +11,8 @@ from collections.abc import Hashable, Sequence
 from typing import cast
 
 from makeway.model import Job, Partition
+from makeway_engine.entries import Entry
+from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.futile import FutileTries
 from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes, glance
@@ -51,6 +53,16 @@ class Barred(Shapes):
             if worth:
                 found += [shape for shape, job in zip(several, first, strict=True) if id(job) in worth]
         return found
+
+    def speaks_for(self, entry: Entry) -> bool:
+        """Whether what a try of the job comes to holds for those behind it: others may find what it did not."""
+        del entry
+        return False
+
+    def let_wait(self, job: Job, ledger: Ledger) -> bool:
+        """Let a job wait for a reason that is known beforehand: a glance has told already."""
+        del job, ledger
+        return False
 
     # ------------------------------------------------------------------------------------ the index
     def _alike(self, job: Job) -> Hashable:

@@ -16,7 +16,7 @@ from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Heads, Requests
-from makeway_engine.schedulers.shapes import Shape, in_turn
+from makeway_engine.schedulers.shapes import Shape
 
 _MOST_ROUNDS = 1000
 """How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
@@ -60,7 +60,9 @@ class Greedy:
         screen_key = getattr(attempts.placer.selector, "screen_key", None)
         self._traces = attempts.placer.telling.traces
         keeps = self._futile.applies and requests is None and not (self._traces or self._wants_before)
-        self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
+        barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
+        self._classes: Barred | Requests | None = requests or barred
+        """What waits, by what it takes to say that a try would be in vain; None: each pass goes through it all."""
         self._asks_whom = policies.names_heads
         unheard = self._asks_whom and not attempts.placer.telling.notes
         self._in_vain = policies.in_vain() if unheard else None
@@ -83,14 +85,8 @@ class Greedy:
             self._waiting = []
             if self._turns is not None and not self._placer.forgives and self._turns.begins(attempts):
                 self._turns.go_through(attempts, self._ahead)
-            elif (
-                self._requests is not None
-                and not (own_order or self._placer.forgives)
-                and self._requests.complete()
-            ):
-                self._go_through_requests(self._requests)
-            elif self._barred is not None and not own_order and self._barred.complete():
-                self._go_through_barred(self._barred)
+            elif self._classes is not None and not own_order and self._classes.complete():
+                self._go_through_classes(self._classes)
             else:
                 self._go_through(attempts.ordered())
         else:
@@ -137,52 +133,37 @@ class Greedy:
         self._ledger.wait_for(job, said)
         return True
 
-    def _go_through_requests(self, requests: Requests) -> None:
-        """Try the same as `_go_through` would, save those of a request that was just tried in vain."""
+    def _go_through_classes(self, classes: Barred | Requests) -> None:
+        """Try the same as `_go_through` would, save those of a class that is known to wait on."""
         ledger, arrivals = self._ledger, self._queue.arrivals
         after: Entry | None = None
-        heads, version = Heads(requests.lists(), None), ledger.version
-        while (head := heads.next()) is not None:
-            entry, listed = head
-            if arrivals and entry in arrivals:  # it became eligible in this very pass
-                heads.go_on(listed, entry)
-                continue
-            alone, job, reason = requests.stands_alone(entry), entry[1], entry[1].reason
-            if not alone and requests.let_wait(job, ledger):
-                if job.reason != reason:
-                    heads.go_on(listed, entry)
-                continue
-            after = entry
-            outcome = self._attempts.try_entry(entry)
-            if job.asked_at is not None and not alone:
-                requests.waits(job)
-            if ledger.version != version:
-                heads, version = Heads(requests.lists(), after), ledger.version
-            elif alone or outcome not in _WAITS or job.reason != reason:
-                heads.go_on(listed, entry)
-
-    def _go_through_barred(self, barred: Barred) -> None:
-        """Try the same as `_go_through` would, with a look at one job of each shape."""
-        ledger, arrivals = self._ledger, self._queue.arrivals
-        after: Entry | None = None
-        going = True
-        left: Sequence[Shape] = barred.behind(None)
-        while going:
-            going = False
-            left = barred.open_among(left)
-            if not left and not barred.apart:
-                break
+        left: Sequence[Shape] = classes.behind(None)
+        while True:
+            left = classes.open_among(left)
             version, freed = ledger.version, ledger.freed
-            for entry in in_turn([barred.apart, *(shape.entries for shape in left)], after):
-                after = entry
-                if arrivals and entry in arrivals:
-                    continue  # it became eligible in this very pass
-                self._attempts.try_entry(entry)
-                if ledger.version != version:
-                    going = True
-                    break
+            heads = Heads([classes.apart, *(shape.entries for shape in left)], after)
+            while ledger.version == version:
+                head = heads.next()
+                if head is None:
+                    return
+                entry, listed = head
+                if arrivals and entry in arrivals:  # it became eligible in this very pass
+                    heads.go_on(listed, entry)
+                    continue
+                job, reason = entry[1], entry[1].reason
+                alike = classes.speaks_for(entry) and not self._placer.forgives
+                waits = alike and classes.let_wait(job, ledger)
+                if not waits:
+                    after = entry
+                    waits = self._attempts.try_entry(entry) in _WAITS
+                    if alike and job.asked_at is not None:
+                        classes.waits(job)
+                if not (
+                    alike and waits and job.reason == reason
+                ):  # else all behind it in the class wait alike
+                    heads.go_on(listed, entry)
             if ledger.freed != freed:
-                left = barred.behind(after)
+                left = classes.behind(after)
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once a job has made way."""

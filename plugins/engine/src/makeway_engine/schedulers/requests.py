@@ -83,10 +83,15 @@ class Requests(Shapes):
         self._asked.clear()
         self._numbers.clear()
 
-    def stands_alone(self, entry: Entry) -> bool:
-        """Whether no other asks for the same as far as is known: others say nothing about this one."""
+    def open_among(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """Return all requests: no glance judges them."""
+        del shapes
+        return self.behind(None)
+
+    def speaks_for(self, entry: Entry) -> bool:
+        """Whether what a try of the job comes to holds for those behind it that ask for the same."""
         known = self._entry_of.get(entry[1].index)
-        return known is None or known[0] is None
+        return known is not None and known[0] is not None
 
     def let_wait(self, job: Job, ledger: Ledger) -> bool:
         """Let a job that does not stand alone wait, if it is known why it would if it were tried; say whether it is."""
@@ -132,10 +137,6 @@ class Requests(Shapes):
             known[1],
         )
         return job.reason, self._numbers.setdefault(asked, len(self._numbers))
-
-    def lists(self) -> list[list[Entry]]:
-        """Return those that stand alone, and all entries of each request."""
-        return [self.apart, *[shape.entries for shape in self._kept.values()]]
 
 
 class _Alike(Shape):
