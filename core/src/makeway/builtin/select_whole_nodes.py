@@ -143,9 +143,11 @@ class WholeNodes:
         count = nodes.bit_count()
         return [job for job in jobs if job.size <= count]
 
-    def screen_key(self, job: Job) -> Hashable:
-        """Return nothing: `screen` looks at the number of nodes alone."""
-        return ()
+    def equivalence_key(self, job: Job) -> Hashable:
+        """Return what `choose` looks at."""
+        spec = job.spec
+        each = spec.cpus_per_node, spec.min_cpus_per_node, spec.memory_mb_per_node, spec.memory_mb_per_cpu
+        return spec.cpus, spec.max_nodes, spec.features, job.excluded, each, tuple(spec.gres.items())
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> WholeNodesAttempt:
         """Begin an attempt to place `job` on `nodes`."""

@@ -19,11 +19,11 @@ from makeway.model.views import ClusterView
 class ScreeningSelector(Selector, Protocol):
     """A selector that says which jobs are alike to its `screen`, so that a deep queue is looked at shape by shape."""
 
-    def screen_key(self, job: Job) -> Hashable:
-        """Return all that `screen` looks at in a pending job, beside its size and its partition.
+    def equivalence_key(self, job: Job) -> Hashable:
+        """Return all that decides an answer about a pending job, beside its size, its partition and nodes required.
 
-        Jobs of one size and partition for which it is the same stay or are dropped together, whenever `screen` or
-        `ForesightedSelector.screen_without` is asked. It never changes for a job.
+        Jobs for which these are the same are of one class: at one moment `screen`, `ForesightedSelector.screen_without`
+        and an attempt on the same nodes come to the same for all of them, whatever their licences and their users.
         """
 
 

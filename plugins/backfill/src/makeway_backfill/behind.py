@@ -21,7 +21,7 @@ from makeway.registry.limits import YEAR
 from makeway_backfill.plan import Plan
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers.common import Attempts
-from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes
+from makeway_engine.schedulers.shapes import EquivalenceKey, Shape, Shapes
 
 Removable = Callable[[Job], list[tuple[Job, PreemptMode]]]
 
@@ -43,11 +43,6 @@ class _Kinds(Shapes):
     many = 1
     """A plan for all that wait costs more even where few wait. The same from 1 on: a takeover goes on alike."""
 
-    def alike(self, job: Job) -> Hashable | None:
-        """Return what jobs of one shape have in common; None: a glance does not judge it."""
-        known = self._entry_of.get(job.index)
-        return None if known is None else known[0]
-
     def kind_of(self, job: Job) -> _Kind:
         """Return of which kind a job is that is kept by its shape."""
         key = self._entry_of[job.index][0]
@@ -61,7 +56,7 @@ class Behind:
     """The eligible entries of one run's queue, and which of them may start in this pass."""
 
     def __init__(
-        self, attempts: Attempts, screen_key: ScreenKey, at_most: Seconds, removable: Removable
+        self, attempts: Attempts, equivalence_key: EquivalenceKey, at_most: Seconds, removable: Removable
     ) -> None:
         """Begin to listen to the queue.
 
@@ -71,7 +66,7 @@ class Behind:
         self._removable = removable
         self._starts_by = getattr(attempts.placer.selector, "starts_by", None)
         self._attempts = attempts
-        self._screen_key = screen_key
+        self._equivalence_key = equivalence_key
         self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None)
         self._at_most = at_most
         self._ledger = attempts.ledger
@@ -91,8 +86,8 @@ class Behind:
         policies = attempts.placer.policies
         if policies.limits_say("reservations") or policies.limits_say("node_sets"):
             return None
-        screen_key = getattr(attempts.placer.selector, "screen_key", None)
-        return None if screen_key is None else cls(attempts, screen_key, at_most, removable)
+        equivalence_key = getattr(attempts.placer.selector, "equivalence_key", None)
+        return None if equivalence_key is None else cls(attempts, equivalence_key, at_most, removable)
 
     def begin(self, depth: int) -> bool:
         """Begin a pass; say whether all that wait are here, in the order in which they are tried.
@@ -121,7 +116,7 @@ class Behind:
 
     def alike(self, job: Job) -> Hashable | None:
         """Return what tells jobs apart that can start within the window or not; None: nothing is like this one."""
-        return None if job.spec.array_limit is not None else self._shapes.alike(job)
+        return None if job.spec.array_limit is not None else self._shapes.class_of(job)
 
     def next(self, after: Entry, arrived: Sequence[Entry]) -> Entry | None:
         """Return the entry behind one; None: there is none, or the pass goes no deeper.
@@ -206,4 +201,4 @@ class Behind:
         order = self._placer.order
         whom = order.kind_of(job) if self._placer.preemption and order.kind_of is not None else None
         told = None if self._forecast_key is None else self._forecast_key(job, self._ledger)
-        return _Kind(self._screen_key(job), whom, told)
+        return _Kind(self._equivalence_key(job), whom, told)

@@ -123,9 +123,9 @@ class ByQuota:
         count = nodes.bit_count()
         return [job for job in jobs if job.size <= count]
 
-    def screen_key(self, job: Job) -> Hashable:
-        """Return what `screen` looks at."""
-        return job.size
+    def equivalence_key(self, job: Job) -> Hashable:
+        """Return which nodes it may not have: of all others the first do."""
+        return job.excluded
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> QuotaAttempt:
         """Begin an attempt."""

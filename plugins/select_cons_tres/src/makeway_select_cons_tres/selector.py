@@ -134,8 +134,8 @@ class ConsSelector(Known):
                 kept.append(job)
         return kept
 
-    def screen_key(self, job: Job) -> Hashable:
-        """Return the kind of `job`, which is all that `screen` looks at."""
+    def equivalence_key(self, job: Job) -> Hashable:
+        """Return the kind of `job`."""
         return self.kind(job)
 
     def screen_without(

@@ -104,7 +104,8 @@ class PackSelector:
         count, answers = nodes.bit_count(), dict[Hashable, bool]()
         kept = []
         for job in jobs:
-            key = self.screen_key(job)
+            spec = job.spec
+            key = job.size, spec.cpus, tuple(spec.gres.items()), tuple(spec.gres_total.items())
             if key not in answers:
                 answers[key] = job.size <= count and self._is_free(job)
             if answers[key]:
@@ -120,10 +121,11 @@ class PackSelector:
             and all(free[name] >= count for name, count in spec.gres_total.items())
         )
 
-    def screen_key(self, job: Job) -> Hashable:
-        """Return what `screen` looks at."""
-        spec = job.spec
-        return (job.size, spec.cpus, tuple(spec.gres.items()), tuple(spec.gres_total.items()))
+    def equivalence_key(self, job: Job) -> Hashable:
+        """Return what is wished of each node and in all, and which nodes do."""
+        spec, wish = job.spec, wish_of(job)
+        total = tuple(spec.gres_total.items())
+        return wish.key, wish.min_nodes, wish.max_nodes, job.excluded, spec.features, spec.cpus, total
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> PackAttempt:
         """Begin an attempt to place `job` on `nodes`."""

@@ -152,9 +152,11 @@ class LinearNodes:
             return jobs if jobs[0].size <= free else ()
         return [job for job in jobs if job.size <= free]
 
-    def screen_key(self, job: Job) -> Hashable:
-        """Return nothing: `screen` looks at the number of nodes alone."""
-        return ()
+    def equivalence_key(self, job: Job) -> Hashable:
+        """Return the request of `job`, and what else its nodes must have."""
+        spec = job.spec
+        counted = tuple(spec.gres.items()), tuple(spec.gres_total.items())
+        return self.request(job), job.excluded, spec.features, counted
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""

@@ -69,8 +69,10 @@ class Schedulers:
         self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
         self.greedy = Greedy(self.attempts, ahead, requests, turns)
-        screen_key = getattr(placer.selector, "screen_key", None) if scheduler.type == "easy" else None
-        self.easy = Easy(self.attempts, None if screen_key is None else Shapes(queue, screen_key))
+        equivalence_key = (
+            getattr(placer.selector, "equivalence_key", None) if scheduler.type == "easy" else None
+        )
+        self.easy = Easy(self.attempts, None if equivalence_key is None else Shapes(queue, equivalence_key))
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
         """None: the type is another."""
@@ -98,7 +100,11 @@ class Schedulers:
         """
         attempts = self.attempts
         placer = attempts.placer
-        if placer.telling.notes or attempts.turns or getattr(placer.selector, "screen_key", None) is None:
+        if (
+            placer.telling.notes
+            or attempts.turns
+            or getattr(placer.selector, "equivalence_key", None) is None
+        ):
             return None
         limits_all = any(
             each.says("admit") and each.limits.concerns is None for each in attempts.policies.all_limits

@@ -15,7 +15,7 @@ from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.futile import FutileTries
-from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes, glance
+from makeway_engine.schedulers.shapes import EquivalenceKey, Shape, Shapes, glance
 
 
 class Barred(Shapes):
@@ -23,14 +23,14 @@ class Barred(Shapes):
 
     many = 4
 
-    def __init__(self, queue: Queue, screen_key: ScreenKey, futile: FutileTries) -> None:
+    def __init__(self, queue: Queue, equivalence_key: EquivalenceKey, futile: FutileTries) -> None:
         """Be there for one run.
 
         :param futile: judges the jobs that are kept by shape.
         """
         super().__init__(queue, self._alike, lambda job: not futile.judges(job) or futile.kind(job) is None)
         self._futile = futile
-        self._screens_by = screen_key
+        self._screens_by = equivalence_key
         self._place_of: dict[Shape, tuple[Hashable, int]] = {}
         """What jobs may displace, and the index of their partition, by shape; of those that may displace any."""
 

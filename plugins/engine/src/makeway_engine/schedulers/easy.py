@@ -7,7 +7,7 @@ and what it will take then. Later jobs may start if they do not delay it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -20,6 +20,7 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -48,6 +49,10 @@ class Easy:
         self._recorder = attempts.placer.recorder
         self._traces = self._recorder.traced is not None
         self._follow = self._follow_watched if self._traces else self.backfill
+        policies = attempts.placer.policies
+        others = policies.closes or any(map(policies.limits_say, ("reservations", "node_sets")))
+        self._selector_decides = not (others or self._traces or attempts.placer.rulings.any_protected)
+        """Whether the selector alone says if a job about which is no limit finds room."""
         self._tried: set[str] = set()
         """Ids of watched jobs that were tried behind the first one in this pass."""
 
@@ -184,6 +189,8 @@ class Easy:
                 for shape, long in left.items()
                 for listed in shape.lists(now, None if long else shadow)
             ]
+            vain: set[tuple[Hashable, NodeBits]] = set()
+            """Classes of which a job found no room, and on which nodes."""
             for entry in in_turn(lists, after):
                 _, job, partition = after = entry
                 if len(arrivals) > before and entry in arrivals[before:]:
@@ -191,12 +198,27 @@ class Easy:
                 limit, spare = job.time_limit, reserved.spare
                 outlasts = forecast is not None and spare is None and (limit is None or now + limit > shadow)
                 allowed = ledger.all_nodes & ~forecast.nodes if outlasts and forecast else ledger.all_nodes
+                tried = shapes.class_of(job), allowed
+                if tried in vain and self._found_no_room(job):
+                    continue
                 if job.state is _PENDING and self._start(job, partition, allowed, reserved):
                     reserved.passed_by(ledger)
                     if spare is not None and forecast is not None and (limit is None or now + limit > shadow):
                         reserved.spare = spare - bitmap.count(job.nodes & forecast.eligible)
                     going = True
                     break
+                if self._found_no_room(job):
+                    vain.add(tried)
+
+    def _found_no_room(self, job: Job) -> bool:
+        """Whether a job was tried in vain for room alone, as all of its class would be on the same nodes."""
+        placer = self._placer
+        return (
+            self._selector_decides
+            and job.reason == NO_ROOM
+            and job.state is _PENDING
+            and not (job.spec.licenses or placer.rulings.limited(job) or placer.prober.keeps_apart(job))
+        )
 
     def _open_shapes(self, shapes: Mapping[Shape, bool], reserved: Reserved) -> dict[Shape, bool]:
         """Return those shapes for which there is room, each with whether its jobs may outlast the reservation.

@@ -57,10 +57,10 @@ class Greedy:
         """Those that were tried and have to wait, in the order of the queue."""
         self._tried = _Jobs()
         self._futile = FutileTries(attempts.placer)
-        screen_key = getattr(attempts.placer.selector, "screen_key", None)
+        equivalence_key = getattr(attempts.placer.selector, "equivalence_key", None)
         self._traces = attempts.placer.telling.traces
         keeps = self._futile.applies and requests is None and not (self._traces or self._wants_before)
-        barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
+        barred = Barred(self._queue, equivalence_key, self._futile) if keeps and equivalence_key else None
         self._classes: Barred | Requests | None = requests or barred
         """What waits, by what it takes to say that a try would be in vain; None: each pass goes through it all."""
         self._asks_whom = policies.names_heads

@@ -20,7 +20,7 @@ from makeway_engine.entries import Entry
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.deep import DeepQueue
 
-ScreenKey = Callable[[Job], Hashable]
+EquivalenceKey = Callable[[Job], Hashable]
 
 
 @attrs.define(eq=False)
@@ -31,7 +31,7 @@ class Shape:
     size: int
     """Nodes that each of the jobs wants."""
     alike: Hashable = None
-    """What else they have in common (`ScreenKey`); None: nothing asks."""
+    """What else they have in common (`EquivalenceKey`); None: nothing asks."""
     entries: list[Entry] = attrs.field(factory=list)
     by_limit: dict[Seconds, list[Entry]] = attrs.field(factory=dict)
     """The same, but for those without a time limit, by their time limits."""
@@ -83,7 +83,10 @@ class Shapes(DeepQueue):
     """The eligible entries of a queue by shape."""
 
     def __init__(
-        self, queue: Queue, screen_key: ScreenKey, by_themselves: Callable[[Job], bool] | None = None
+        self,
+        queue: Queue,
+        equivalence_key: EquivalenceKey,
+        by_themselves: Callable[[Job], bool] | None = None,
     ) -> None:
         """Be there for one run.
 
@@ -93,7 +96,7 @@ class Shapes(DeepQueue):
         self._by_themselves = by_themselves
         self.apart: list[Entry] = []
         """Those that a glance does not judge, in the order of the queue."""
-        self._screen_key = screen_key
+        self._equivalence_key = equivalence_key
         self._entry_of: dict[int, tuple[Hashable, Entry]] = {}
         """By the place of a job in the job table, with the key of its shape."""
         self._kept: dict[Hashable, Shape] = {}
@@ -106,6 +109,11 @@ class Shapes(DeepQueue):
         if entry is self._queue.entries[0]:  # all others are behind it
             return [shape for shape in kept if shape.entries[-1] is not entry]
         return [shape for shape in kept if shape.entries[-1] > entry]
+
+    def class_of(self, job: Job) -> Hashable | None:
+        """Return what jobs of one shape have in common; None: the job is kept apart, or not at all."""
+        known = self._entry_of.get(job.index)
+        return None if known is None else known[0]
 
     def waits(self, job: Job) -> None:
         """A job waits for another reason than before."""
@@ -128,7 +136,7 @@ class Shapes(DeepQueue):
             self._entry_of[job.index] = None, entry
             bisect.insort(self.apart, entry)
             return
-        key = partition.index, job.size, job.required, self._screen_key(job)
+        key = partition.index, job.size, job.required, self._equivalence_key(job)
         self._entry_of[job.index] = key, entry
         shape = self._kept.get(key)
         if shape is None:
@@ -136,7 +144,7 @@ class Shapes(DeepQueue):
         shape.add(entry)
 
     def _new_shape(self, partition: Partition, size: int, alike: Hashable) -> Shape:
-        """Return a shape for jobs of such a key (`ScreenKey`)."""
+        """Return a shape for jobs of such a key (`EquivalenceKey`)."""
         return Shape(partition, size, alike)
 
     def _drop(self, job: Job) -> None:
