@@ -1,4 +1,4 @@
-"""Write the generated part of docs/fidelity.md: the score against recordings, deviations, rules, scenarios.
+"""Write the generated part of docs/fidelity-rules.md: the score against recordings, deviations, rules, scenarios.
 
 Run ``python docs/generate_fidelity.py`` after changing anything that a replay depends on; it plays all recordings.
 A test keeps the page current. Text outside the markers is written by hand.
@@ -27,7 +27,7 @@ from makeway_slurm.rules import NEWEST_RELEASE, RULES, in_force
 from makeway_verify.verdicts import Outcome, Verdict, score
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "fidelity.md"
+PAGE = ROOT / "docs" / "fidelity-rules.md"
 TESTS = ROOT / "tests"
 FOLDERS = (
     ("oracle", "22.05"),

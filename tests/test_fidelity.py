@@ -1,4 +1,4 @@
-"""docs/fidelity.md says what the recordings, the rules and the tests say, and covers both pages of rules."""
+"""docs/fidelity-rules.md says what the recordings, the rules and the tests say, and covers both pages of rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from makeway_slurm.rules import RULES
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "fidelity.md"
+PAGE = ROOT / "docs" / "fidelity-rules.md"
 LEAST_EXECUTED = 40
 
 STATES = ("modelled", "partly", "not modelled", "differs on purpose")
