@@ -10,7 +10,7 @@ from moments import at_each
 
 from makeway_local_world.keeping import words
 from makeway_local_world.processes.ends import End, end_of
-from makeway_local_world.processes.rundir import RunDirectory
+from makeway_local_world.processes.rundir import RunDirectory, keep_ends
 from makeway_local_world.submission import directory_of
 
 
@@ -31,7 +31,8 @@ def test_it_is_known_while_its_directory_is_taken_away(tmp_path: Path, asked_mea
         os.close(directory)
 
     def take_away() -> None:
-        place.close(place.end())
+        keep_ends([place])
+        place.close()
 
     def ask() -> None:
         found.append(end_of(tmp_path, "1", 1))

@@ -241,7 +241,7 @@ def store(state: Path, submission: Submission) -> None:
     place.parent.mkdir(mode=0o700, exist_ok=True)
     place.mkdir(mode=0o700, exist_ok=True)
     with _opened(place) as folder:
-        create_durably(folder, FILE, encoded(submission))
+        create_durably(folder, {FILE: encoded(submission)})
     for each in above:  # last, for by then the disk has done most of it
         with _opened(each) as folder:
             os.fsync(folder)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _PART = 8192
 """Bytes that are read at once: more would take more memory than most files have."""
 
 
-def create_durably(directory: int, name: str, data: bytes) -> None:
-    """Write the new file `name` in the open directory `directory`; when this returns, a power cut no longer loses it.
+def create_durably(directory: int, files: Mapping[str, bytes]) -> None:
+    """Write new files in the open directory `directory`; when this returns, a power cut no longer loses them.
 
     It is for files that are not looked at before, or whose readers see whether all is there: it takes the disk half
     the time of `write_durably`.
 
-    :raises OSError: it could not be written; part of it may be there.
+    :param files: what to write, by name.
+    :raises OSError: something could not be written; part of it may be there.
     """
-    _write(directory, name, data)
+    for name, data in files.items():
+        _write(directory, name, data)
     os.fsync(directory)
 
 

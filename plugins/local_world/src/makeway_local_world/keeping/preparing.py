@@ -65,7 +65,7 @@ def _write_down(mandate: Mapping[str, Any], directory: int, line: socket.socket,
                 os.posix_fallocate(handle, 0, size)
             finally:
                 os.close(handle)
-    create_durably(directory, words.STARTED, words.pack(**_started(mandate, keeper)) + b"\n")
+    create_durably(directory, {words.STARTED: words.pack(**_started(mandate, keeper)) + b"\n"})
     words.send(line, words.pack(say="started"))
 
 

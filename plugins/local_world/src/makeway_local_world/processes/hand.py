@@ -20,7 +20,6 @@ from typing import Any
 
 from makeway.model import JobState
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
-from makeway_local_world.keeping import words
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.processes import news
 from makeway_local_world.processes.case import Case
@@ -31,10 +30,12 @@ from makeway_local_world.processes.memory import MemoryWatch
 from makeway_local_world.processes.news import News
 from makeway_local_world.processes.nursing import Nursery
 from makeway_local_world.processes.orders import Orders
-from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory
+from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, keep_ends
 from makeway_local_world.processes.site import Site
 from makeway_local_world.processes.verbs import Verbs
 
+_SWEEP = 0.1
+"""Seconds for which what is to be taken away waits for more of it."""
 _PATIENCE = 1
 """How often a stopped job may be continued by its user before it goes back to the queue."""
 _log = logging.getLogger("makeway")
@@ -70,6 +71,8 @@ class Hand:
         self._thread = threading.Thread(target=self._live, name="makeway-hand", daemon=True)
         self._over = False
         self._sweeper = ThreadPoolExecutor(1, "makeway-sweep")
+        self._to_sweep: list[Key] = []
+        """Incarnations of which the rest is to be taken away soon."""
         self._swept: dict[Key, Future[None]] = {}
         """Incarnations of which the rest is being taken away."""
 
@@ -126,6 +129,7 @@ class Hand:
             return
 
         def end() -> None:
+            self._sweep_now()
             self._over = True
 
         self.do(end)
@@ -218,6 +222,8 @@ class Hand:
 
     def _begin_start(self, action: Start, key: Key, case: Case | None) -> None:
         place = RunDirectory(self.site.directory, key)
+        if key in self._to_sweep:
+            self._sweep_now()
         if key in self._swept:  # it was refused before
             self._swept[key].result()
         if key in self.unreadable:
@@ -255,13 +261,13 @@ class Hand:
                 os.close(directory)
         except LookupError as error:
             self.let_go(case)
-            case.place.close(None)
+            case.place.close()
             retry = not isinstance(error, KeyError)
             self.refused(case.key, action, str(error.args[0]) if error.args else str(error), retry=retry)
             return
         except OSError as error:
             self.let_go(case)
-            case.place.close(None)
+            case.place.close()
             self.refused(case.key, action, f"no keeper can be started: {error.strerror or error}")
             return
         case.line.setblocking(False)
@@ -399,7 +405,7 @@ class Hand:
     def _never_started(self, case: Case) -> None:
         if case.start is None:
             self.let_go(case)
-            case.place.close(None)
+            case.place.close()
             self.tell(news.Lost(case.key, "its keeper never began", self.site.settings.keeper_lost))
             self._settle_rest(case)
         elif case.failure is None and case.tries < MOST_TRIES:
@@ -412,7 +418,7 @@ class Hand:
         action = case.start
         assert action is not None
         self.let_go(case)
-        case.place.close(None)
+        case.place.close()
         self.refused(case.key, action, why)
 
     def _ended(self, case: Case, look: Found, told: dict[str, Any]) -> None:
@@ -446,20 +452,25 @@ class Hand:
 
     def sweep(self, keys: list[Key]) -> None:
         """Have `forget` done while starts go on, which do not wait for the disk."""
+        if not self._to_sweep:
+            self.later(_SWEEP, self._sweep_now)
+        self._to_sweep += keys
+
+    def _sweep_now(self) -> None:
+        keys, self._to_sweep = self._to_sweep, []
         self._swept = {key: future for key, future in self._swept.items() if not future.done()}
         future = self._sweeper.submit(self._guarded, lambda: self.forget(keys))
         self._swept |= dict.fromkeys(keys, future)
 
     def forget(self, keys: list[Key]) -> None:
         """Take away what is left of incarnations whose end is in the journal."""
-        for key in keys:
-            place, told = RunDirectory(self.site.directory, key), None
-            with contextlib.suppress(words.WordError, OSError):
-                told = place.end()
-            path = self.site.cgroups.path_of(*key)
+        places = [RunDirectory(self.site.directory, key) for key in keys]
+        keep_ends(places)
+        for place in places:
+            path = self.site.cgroups.path_of(*place.key)
             if path is not None:
                 Cgroup(path).remove()
-            place.close(told)
+            place.close()
 
 
 __all__ = ["Hand"]

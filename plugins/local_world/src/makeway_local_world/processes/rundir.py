@@ -23,12 +23,14 @@ free  yes       no     lost: its keeper was killed, or the machine went down
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import fcntl
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -79,10 +81,11 @@ class RunDirectory:
 
     state: Path
     key: Key
+    path: Path = attrs.field(init=False)
+    """The directory; it need not exist."""
 
-    @property
-    def path(self) -> Path:
-        """The directory; it need not exist."""
+    @path.default
+    def _path(self) -> Path:
         return self.state / "run" / f"{file_name(self.key[0])}.{self.key[1]}"
 
     def make(self) -> int:
@@ -214,22 +217,32 @@ class RunDirectory:
             os.close(directory)
         return line
 
-    def close(self, told: dict[str, Any] | None) -> None:
-        """Take it away; how it ended stays with the job's submission, if that is still there.
+    def close(self) -> None:
+        """Take it away."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
-        :param told: the exit file; None: there is none.
-        """
-        job = directory_of(self.state, self.key[0])
-        if told is not None and job.is_dir():
+
+def keep_ends(ended: Iterable[RunDirectory]) -> None:
+    """Write down how jobs ended beside the submissions that are still there; those of an array together."""
+    kept = defaultdict[Path, dict[str, bytes]](dict)
+    for place in ended:
+        with contextlib.suppress(words.WordError, OSError):
+            told = place.end()
+            if told is not None:
+                job, name = (
+                    directory_of(place.state, place.key[0]),
+                    beside(place.key[0], "exit", place.key[1]),
+                )
+                kept[job][name] = words.pack(**{key: value for key, value in told.items() if key != "v"})
+    for job, files in kept.items():
+        with contextlib.suppress(
+            OSError
+        ):  # its submission has gone, or the disk is full: that must not keep them
             handle = open_directory(job)
             try:
-                data = words.pack(**{key: value for key, value in told.items() if key != "v"})
-                create_durably(handle, beside(self.key[0], "exit", self.key[1]), data)
-            except OSError:
-                pass  # a full disk must not keep the directory
+                create_durably(handle, files)
             finally:
                 os.close(handle)
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _is_end(told: dict[str, Any]) -> bool:
@@ -296,4 +309,14 @@ def unsuitable(path: Path) -> str | None:
     return None
 
 
-__all__ = ["Fate", "Found", "Key", "RunDirectory", "Saved", "all_keys", "filesystem_of", "unsuitable"]
+__all__ = [
+    "Fate",
+    "Found",
+    "Key",
+    "RunDirectory",
+    "Saved",
+    "all_keys",
+    "filesystem_of",
+    "keep_ends",
+    "unsuitable",
+]

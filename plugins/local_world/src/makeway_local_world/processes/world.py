@@ -47,6 +47,9 @@ from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory,
 from makeway_local_world.processes.settings import Settings
 from makeway_local_world.processes.site import Site
 
+_WITH_MORE = 0.02
+"""Seconds for which the engine is not woken by a start that has come about: it decided on it, and nothing follows."""
+
 
 @attrs.define
 class Told:
@@ -177,7 +180,10 @@ class LocalWorld:
     def _tell(self, piece: News) -> None:
         """Take a piece of news; called from the thread of the hand."""
         self._news.put(piece)
-        self._clock.wake()
+        if isinstance(piece, news.Began):
+            self._hand.later(_WITH_MORE, self._clock.wake)
+        else:
+            self._clock.wake()
 
     def wake(self) -> None:
         """Make a `wait` that is under way return; called from any thread."""
