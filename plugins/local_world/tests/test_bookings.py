@@ -140,6 +140,27 @@ def test_cpus_are_booked_likewise() -> None:
     assert starts(replay(machine(booked), jobs)) == {"old": 0.0, "new": 200.0, "anns": 2.0}
 
 
+def test_memory_is_booked_likewise() -> None:
+    """3,000 of 4,000 MB: 2,000 do not fit beside them, 1,000 do, and who asks for none takes none. Ann's is first."""
+    booked = {"user": "ann", "memory_mb": 3000, "start": 100.0, "end": 200.0}
+
+    def of(id: str, user: str, at: float, run_time: float, mb: int | None) -> JobSpec:
+        return JobSpec(id=id, user=user, submit_at=at, run_time=run_time, memory_mb_per_node=mb)
+
+    jobs = [
+        of("large", "bob", 10, 50, 2000),
+        of("small", "bob", 11, 300, 1000),
+        of("none", "bob", 12, 300, None),
+        of("anns", "ann", 120, 50, 3000),
+    ]
+    assert starts(replay(machine(booked), jobs)) == {
+        "large": 200.0,
+        "small": 11.0,
+        "none": 12.0,
+        "anns": 120.0,
+    }
+
+
 def test_a_wrong_table_is_named() -> None:
     with pytest.raises(ConfigError, match=r"bookings\[0\].*gpu"):
         replay(machine({"user": "ann", "gpu": 1, "start": 0.0, "end": 1.0}), [])
@@ -161,6 +182,10 @@ def test_the_calendar_outlives_the_daemon_and_says_what_is_wrong(up: Site) -> No
         (("--cpus", "1", "--from", "now+2hours", "--to", "now+1hour"), "before it begins"),
         (("--cpus", "1", "--from", "2026-01-01T10:00", "--to", "now+1hour"), "which has passed"),
         (("--cpus", "2", "--from", "now+1hour", "--to", "now+2hours"), "1 can be booked then: booked by"),
+        (
+            ("--mem", "5G", "--from", "now", "--to", "now+1hour"),
+            "got 5120 MB of memory; this machine has 4000",
+        ),
         (("--cancel", "7"), "there is no booking 7"),
     ):
         result = up.run("reserve", *words)
@@ -212,6 +237,27 @@ def test_users_have_limits_and_jobs_make_way(system: Site) -> None:
         anns,
         "requeue",
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several people")
+def test_memory_is_given_back_by_who_makes_way(site: Site) -> None:
+    """A suspended job would keep it, so it is requeued, though a CPU is free; the limit of memory is of one user's."""
+    site.directory.chmod(0o755)
+    settings = "settings = { booking_memory_mb = 3000 }\n"
+    site.config.write_text(site.config.read_text().replace('"CR_Core"', '"CR_Core_Memory"') + settings)
+    site.environ["MAKEWAY_SOCKET"] = str(site.directory / "r/socket")
+    site.up("--system")
+    old = site.submit("--mem", "3000", "--", "sleep", "600")
+    site.until(lambda: site.state_of(old) == "RUNNING")
+    now = time.time()
+    body = {"memory_mb": 3001, "start": now, "end": now + 3600}
+    assert "booking_memory_mb allows 3000" in str(site.ask(ANN, "post", "/v1/bookings", body))
+    assert site.ask(ANN, "post", "/v1/bookings", {**body, "memory_mb": 2000})["memory_mb"] == 2000
+    assert site.ok("reserve").splitlines()[1].split()[2:5] == ["0", "1", "2000M"]
+    job = {"command": ["/bin/sleep", "600"], "cwd": "/", "environment": {"PATH": "/bin"}, "memory_mb": 2000}
+    anns = site.ask(ANN, "post", "/v1/jobs", {**job, "key": "anns"})["id"]
+    site.until(lambda: site.state_of(anns) == "RUNNING", "a start in the booking")
+    assert site.jobs()[old]["displaced"]["how"] == "requeue"
 
 
 def test_what_is_not_used_falls_back(site: Site) -> None:

@@ -1,15 +1,16 @@
-"""Keep CPUs and GPUs for users who have booked them (``limits/bookings``, local-world 9).
+"""Keep CPUs, GPUs and memory for users who have booked them (``limits/bookings``, local-world 9).
 
 What is booked stands in ``cluster.attributes.bookings``; `makeway_local_world.daemon.bookings` writes it there. All is
 counted, by user: at any instant a user is due what is booked or what runs, whichever is more. A job may start if it
 fits beside what others are due, at every instant at which its time limit lets it run; or if its user has booked enough.
 In the time of a booking its jobs stand first in the queue, and others make way for them. All that is counted on the
-machine as one: it is one node.
+machine as one: it is one node. A job that asks for no memory needs none of what is booked.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -43,27 +44,32 @@ _WHERE = f"cluster.attributes.{ATTRIBUTE}"
 _BY_PRIORITY = (PreemptBasis.NOTHING, PreemptBasis.PARTITION, PreemptBasis.QOS)
 """Policies that leave the order of the queue to priorities; others may bring their own."""
 
-_RESOURCES = ("cpus", "gres")
+_RESOURCES = ("cpus", "gres", "memory")
 """What the fields of `Amount` are called in a `Blocked`."""
 
 
 class Amount(NamedTuple):
-    """CPUs and GPUs."""
+    """CPUs, GPUs and memory."""
 
     cpus: int = 0
     gpus: int = 0
+    memory_mb: int = 0
 
     def plus(self, other: Amount) -> Amount:
         """Return the sum."""
-        return Amount(self.cpus + other.cpus, self.gpus + other.gpus)
+        return Amount(*map(operator.add, self, other))
 
     def minus(self, other: Amount) -> Amount:
         """Return what is left."""
-        return Amount(self.cpus - other.cpus, self.gpus - other.gpus)
+        return Amount(*map(operator.sub, self, other))
 
     def most(self, other: Amount) -> Amount:
         """Return the greater number of each."""
-        return Amount(max(self.cpus, other.cpus), max(self.gpus, other.gpus))
+        return Amount(*map(max, self, other))
+
+    def within(self, booked: Amount) -> Amount:
+        """Return what counts against what is booked: memory only if some is."""
+        return self if booked.memory_mb else self._replace(memory_mb=0)
 
     def fits(self, room: Amount) -> bool:
         """Whether it is no more than that, of what it has any of."""
@@ -79,13 +85,14 @@ class Booking:
     end: Seconds
     cpus: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     gpus: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    memory_mb: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     told: str = ""
     """Why a job waits for it; empty: in seconds of the run."""
 
     @property
     def amount(self) -> Amount:
         """What is booked."""
-        return Amount(self.cpus, self.gpus)
+        return Amount(self.cpus, self.gpus, self.memory_mb)
 
     @property
     def reason(self) -> str:
@@ -108,21 +115,39 @@ def bookings_of(cluster: Cluster) -> tuple[Booking, ...]:
 
 def there(cluster: Cluster) -> Amount:
     """Return what the machine has."""
-    return Amount(sum(node.cpus for node in cluster.nodes), sum(_gpus(node.gres) for node in cluster.nodes))
+    return Amount(
+        sum(node.cpus for node in cluster.nodes),
+        sum(_gpus(node.gres) for node in cluster.nodes),
+        sum(node.usable_memory_mb for node in cluster.nodes),
+    )
 
 
 def _gpus(counts: Mapping[str, int]) -> int:
     return sum(count for name, count in counts.items() if name.partition(":")[0] == GPU)
 
 
-def wanted_by(job: Job) -> Amount:
+def wanted_by(job: Job, cluster: Cluster) -> Amount:
     """Return what a pending job asks for."""
     spec = job.spec
-    return Amount(spec.cpus, _gpus(spec.gres) * job.size + _gpus(spec.gres_total))
+    return Amount(
+        spec.cpus, _gpus(spec.gres) * job.size + _gpus(spec.gres_total), _memory_asked_by(job, cluster)
+    )
+
+
+def _memory_asked_by(job: Job, cluster: Cluster) -> int:
+    spec = job.spec
+    if spec.memory_mb_per_cpu is not None:
+        return spec.memory_mb_per_cpu * spec.cpus
+    if spec.memory_mb_per_node == 0:  # all of it
+        return there(cluster).memory_mb
+    return (spec.memory_mb_per_node or 0) * job.size
 
 
 def _held_by(job: Job, view: ClusterView) -> Amount:
-    """Return what an active job holds; a suspended one keeps its GPUs."""
+    """Return what an active job holds; a suspended one keeps its GPUs and its memory.
+
+    Where memory is not given out, it is what the job asked for.
+    """
     held = job.allocation
     if held is None:
         return Amount()
@@ -132,7 +157,8 @@ def _held_by(job: Job, view: ClusterView) -> Amount:
         cpus = sum(view.cluster.nodes[index].cpus for index in held.node_indices)
     else:
         cpus = sum(held.cpus)
-    return Amount(cpus, _gpus({name: sum(each) for name, each in held.gres.items()}))
+    memory = _memory_asked_by(job, view.cluster) if held.memory_mb is None else sum(held.memory_mb)
+    return Amount(cpus, _gpus({name: sum(each) for name, each in held.gres.items()}), memory)
 
 
 def held_now(view: ClusterView) -> dict[str, Amount]:
@@ -175,13 +201,14 @@ class Book:
 
     def keeps_out(self, job: Job, view: ClusterView) -> Blocked | None:
         """Return the booking of another user that leaves a pending job no room; None: none does."""
-        now, wanted, user = view.now, wanted_by(job), job.user
+        now, asked, user = view.now, wanted_by(job, view.cluster), job.user
         limit = job.time_limit if job.time_limit is not None else job.partition.max_time
         end = math.inf if limit is None else now + limit
         for at in sorted({now, *(each.start for each in self.all if now < each.start < end)}):
-            theirs = [each for each in self.live(at) if each.user != user and _touches(each, wanted)]
+            theirs = [each for each in self.live(at) if each.user != user and _touches(each, asked)]
             if not theirs:
                 continue
+            wanted = asked if any(each.memory_mb for each in theirs) else asked._replace(memory_mb=0)
             running = running_at(at, view)
             mine = running.get(user, Amount()).plus(wanted)
             room = self.there.minus(self.due(user, at, running)).most(self.booked(user, at))
@@ -207,16 +234,20 @@ class Book:
         if not any(own):
             return False
         running = running_at(view.now, view).get(job.user, Amount())
-        wanted = wanted_by(job)
-        return wanted.fits(own.minus(running))
+        return wanted_by(job, view.cluster).within(own).fits(own.minus(running))
+
+    def idle_memory(self, view: ClusterView) -> int:
+        """Return the MB that no active job holds."""
+        return self.there.memory_mb - sum(held.memory_mb for _, held in _running(view.now, view))
 
     def covered(self, view: ClusterView) -> dict[str, str]:
         """Return id -> why: active jobs that are within what their users have booked for now, oldest first."""
-        left = {each.user: self.booked(each.user, view.now) for each in self.live(view.now)}
+        booked = {each.user: self.booked(each.user, view.now) for each in self.live(view.now)}
+        left = dict(booked)
         found = {}
         for job in sorted(view.active, key=lambda each: (each.started_at or 0.0, each.index)):
             held = _held_by(job, view)
-            if job.user in left and held.fits(left[job.user]):
+            if job.user in left and (held := held.within(booked[job.user])).fits(left[job.user]):
                 left[job.user] = left[job.user].minus(held)
                 found[job.id] = f"{job.user} has booked what it holds"
         return found
@@ -294,15 +325,16 @@ def makeway_queue(view: ClusterView) -> QueueOrder | None:
 def makeway_preempt_candidates(preemptor: Job, active: Sequence[Job], view: ClusterView) -> Candidates | None:
     """Name the jobs of others for one that has room in what its user has booked; None: it has not.
 
-    A suspended process would keep its GPUs, and one of the same partition would go on beside the preemptor: both are
-    requeued instead.
+    A suspended process would keep its GPUs and its memory, and one of the same partition would go on beside the
+    preemptor: they are requeued instead.
     """
     book = view.book(Book)
     if not book.is_first(preemptor, view):
         return None
     safe = book.covered(view)
     victims = [job for job in active if job.user != preemptor.user and job.id not in safe]
-    modes = {job.id: _mode(job, preemptor, view) for job in victims}
+    short = wanted_by(preemptor, view.cluster).memory_mb > book.idle_memory(view)
+    modes = {job.id: _mode(job, preemptor, view, all_of_it=short) for job in victims}
     going = [job for job in victims if modes[job.id] is not PreemptMode.OFF]
     if not going:
         return None
@@ -324,14 +356,17 @@ def makeway_preempt_candidates(preemptor: Job, active: Sequence[Job], view: Clus
     )
 
 
-def _mode(job: Job, preemptor: Job, view: ClusterView) -> PreemptMode:
-    """Return how a job makes way for one that is booked."""
+def _mode(job: Job, preemptor: Job, view: ClusterView, *, all_of_it: bool) -> PreemptMode:
+    """Return how a job makes way for one that is booked.
+
+    :param all_of_it: whether it has to give back its memory, too.
+    """
     own = job.partition.preempt_mode
     if own is not None and own.action is PreemptMode.OFF:
         return PreemptMode.OFF
     mode = view.mode_of(job)
     beside = job.partition.priority_tier >= preemptor.partition.priority_tier
-    if mode is PreemptMode.SUSPEND and (beside or holds_gpus(job)):
+    if mode is PreemptMode.SUSPEND and (beside or all_of_it or holds_gpus(job)):
         return PreemptMode.REQUEUE if may_go(job) else PreemptMode.OFF
     return mode
 

@@ -234,6 +234,7 @@ def lab(machine: Machine, world: str = "world/local") -> Config:
     cpus, gpus = -(-machine.cpus // 2), -(-machine.gpus // 2)
     urgently = f"cpu={cpus}"
     bookings = {"user_bookings": 2, "booking_limit": 8 * HOUR, "booking_cpus": cpus}
+    bookings["booking_memory_mb"] = (plain.node[0].memory_mb - plain.node[0].mem_spec_limit_mb) // 2
     if machine.gpus:
         everybody["GrpTRES"] = f"gres/gpu={gpus}"
         urgently += ",gres/gpu=1"

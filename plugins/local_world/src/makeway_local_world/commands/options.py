@@ -95,6 +95,12 @@ def megabytes(text: str) -> int:
     return max(1, -int(-size // 1)) if size else 0
 
 
+def gigabytes(megabytes: int) -> str:
+    """Return a size of memory as `megabytes` reads it: 4G, 1500M."""
+    whole, rest = divmod(megabytes, 1024)
+    return f"{megabytes}M" if rest else f"{whole}G" if whole else "0"
+
+
 def short_time(seconds: float | None) -> str:
     """Return a length as squeue shows it: 0:27, 1:02:03, 1-02:03:04."""
     if seconds is None:
@@ -112,6 +118,7 @@ __all__ = [
     "JOBS_OR_LAST",
     "JOB_OR_LAST",
     "JSON",
+    "gigabytes",
     "last_job",
     "length",
     "login",

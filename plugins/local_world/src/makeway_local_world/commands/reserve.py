@@ -1,4 +1,4 @@
-"""``makeway reserve``: book CPUs and GPUs for a time to come, and see what is booked."""
+"""``makeway reserve``: book CPUs, GPUs and memory for a time to come, and see what is booked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_HEADINGS = ("ID", "USER", "GPUS", "CPUS", "FROM", "TO", "")
+_HEADINGS = ("ID", "USER", "GPUS", "CPUS", "MEM", "FROM", "TO", "")
 
 
 def _at(text: str, day: float) -> float:
@@ -49,7 +49,15 @@ def _read(option: str, text: str | None, day: float) -> float:
         reads=whole(0),
         default=0,
         metavar="N",
-        help="CPUs to book; without it the share of the CPUs that belongs to the GPUs.",
+        help="CPUs to book; without it the share of the CPUs that belongs to the GPUs, one at least.",
+    ),
+    Option(
+        "--mem",
+        to="memory_mb",
+        reads=options.megabytes,
+        default=0,
+        metavar="MEMORY",
+        help="Memory to book, as in 4G; a bare number is megabytes.",
     ),
     Option(
         "--from",
@@ -62,25 +70,32 @@ def _read(option: str, text: str | None, day: float) -> float:
     options.JSON,
 )
 def reserve(
-    gpus: int, cpus: int, start: str | None, end: str | None, cancel: int | None, as_json: bool
+    gpus: int,
+    cpus: int,
+    memory_mb: int,
+    start: str | None,
+    end: str | None,
+    cancel: int | None,
+    as_json: bool,
 ) -> None:
-    """Book CPUs and GPUs for a time to come; without options, show what is booked.
+    """Book CPUs, GPUs and memory for a time to come; without options, show what is booked.
 
     In that time your jobs have what is booked. No other job whose time limit reaches into it is started on that, and
     jobs that run there make way.
     """
     if cancel is not None:
-        if gpus or cpus or start is not None or end is not None:
+        if gpus or cpus or memory_mb or start is not None or end is not None:
             raise Wrong("--cancel stands alone")
         told, what = Daemon().post(f"/v1/bookings/{cancel}/cancel"), "cancelled booking"
-    elif not (gpus or cpus) and start is None and end is None:
+    elif not (gpus or cpus or memory_mb) and start is None and end is None:
         _show(Daemon().get("/v1/bookings"), as_json)
         return
-    elif not (gpus or cpus):
-        raise Wrong("name what to book: --gpus N, --cpus N, or both")
+    elif not (gpus or cpus or memory_mb):
+        raise Wrong("name what to book: --gpus N, --cpus N, --mem MEMORY")
     else:
         begin = _read("--from", start, time.time())
-        wanted = {"gpus": gpus, "cpus": cpus, "start": begin, "end": _read("--to", end, begin)}
+        what_for = {"start": begin, "end": _read("--to", end, begin)}
+        wanted = {"gpus": gpus, "cpus": cpus, "memory_mb": memory_mb, **what_for}
         told, what = Daemon().post("/v1/bookings", wanted), "booking"
     if as_json:
         terminal.put(told)
@@ -99,19 +114,23 @@ def _show(found: Mapping[str, Any], as_json: bool) -> None:
             each["user"],
             str(each["gpus"]),
             str(each["cpus"]),
+            options.gigabytes(each["memory_mb"]),
             _minute(each["start"]),
             _minute(each["end"]),
             "now" if each["start"] <= now else "",
         )
         for each in found["bookings"]
     ]
-    terminal.say(*terminal.table(_HEADINGS, rows, ("ID", "GPUS", "CPUS")))
+    terminal.say(*terminal.table(_HEADINGS, rows, ("ID", "GPUS", "CPUS", "MEM")))
 
 
 def said(booking: Mapping[str, Any]) -> str:
     """Return a booking in words."""
     counts = [(booking["gpus"], "GPU"), (booking["cpus"], "CPU")]
-    what = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
+    parts = [f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count]
+    if booking["memory_mb"]:
+        parts.append(f"{options.gigabytes(booking['memory_mb'])} of memory")
+    what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return f"{what} from {_minute(booking['start'])} to {_minute(booking['end'])}"
 
 

@@ -298,11 +298,11 @@ async def bookings(request: web.Request) -> web.Response:
 
 
 async def book(request: web.Request) -> web.Response:
-    """Book CPUs and GPUs for a time to come."""
+    """Book CPUs, GPUs and memory for a time to come."""
     _must_control(request)
     body = bodies.body_of(await request.read(), BookingBody)
     found = await request.app[SERVICE].calendar.book(
-        caller_of(request).uid, Amount(body.cpus, body.gpus), body.start, body.end
+        caller_of(request).uid, Amount(body.cpus, body.gpus, body.memory_mb), body.start, body.end
     )
     return web.json_response(found)
 

@@ -71,8 +71,11 @@ class DrainBody:
 class BookingBody:
     """What is to be booked, and for when."""
 
-    cpus: int = limited(0, Number(0, 1e6), "With 0 the share of the CPUs that belongs to the GPUs.")
+    cpus: int = limited(
+        0, Number(0, 1e6), "With 0 the share of the CPUs that belongs to the GPUs, one at least."
+    )
     gpus: int = limited(0, Number(0, 1e6))
+    memory_mb: int = limited(0, Number(0, 1e12))
     start: float = limited(0.0, Number(0, 1e11), "Unix time.")
     end: float = limited(0.0, Number(0, 1e11), "Unix time.")
 

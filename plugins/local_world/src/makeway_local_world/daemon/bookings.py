@@ -1,4 +1,4 @@
-"""Keep the calendar of the machine: which CPUs and GPUs are booked, by whom, and when (local-world 9).
+"""Keep the calendar of the machine: which CPUs, GPUs and memory are booked, by whom, and when (local-world 9).
 
 Bookings lie in a file of the state directory, which is written before the engine hears of them. The engine has them as
 ``limits/bookings``, in the configuration that it goes on under: another one, whenever the calendar changes.
@@ -40,6 +40,8 @@ _LOOK = 60.0
 _DRIFT = 2.0
 """Seconds by which the wall clock may differ from the run's before the engine is told anew."""
 _HOUR = 3600.0
+_KEYS = {"GPUs": "gpus", "CPUs": "cpus", "MB of memory": "memory_mb"}
+"""What is booked, for people -> its field, and the end of its setting."""
 _log = logging.getLogger("makeway")
 
 
@@ -51,13 +53,14 @@ class Booking:
     user: str
     cpus: int
     gpus: int
+    memory_mb: int
     start: float
     end: float
 
     @property
     def amount(self) -> Amount:
         """What is booked."""
-        return Amount(self.cpus, self.gpus)
+        return Amount(self.cpus, self.gpus, self.memory_mb)
 
     def meets(self, start: float, end: float) -> bool:
         """Whether it has a part of that time."""
@@ -102,6 +105,7 @@ def applied(config: Config, bookings: Iterable[Booking], zero: float) -> Config:
             "user": each.user,
             "cpus": each.cpus,
             "gpus": each.gpus,
+            "memory_mb": each.memory_mb,
             "start": each.start - zero,
             "end": each.end - zero,
             "told": each.told,
@@ -181,6 +185,7 @@ class Calendar:
         return {
             "cpus": machine.cpus,
             "gpus": machine.gpus,
+            "memory_mb": machine.memory_mb,
             "bookings": [
                 attrs.asdict(each) for each in sorted(self._all, key=lambda each: (each.start, each.id))
             ],
@@ -195,22 +200,22 @@ class Calendar:
             now = time.time()
             machine = self._there()
             free = self._rules().is_operator(uid)
-            if not wanted.cpus and wanted.gpus:  # the share of the CPUs that belongs to these GPUs
+            if not wanted.cpus and any(
+                wanted
+            ):  # the share of the CPUs that belongs to these GPUs, one at least
                 share = machine.cpus * wanted.gpus // max(1, machine.gpus)
                 most = 0 if free else self._rules().bookings.cpus
                 wanted = wanted._replace(cpus=max(1, min(machine.cpus, share, most or share)))
             if now - _LATE <= start < now:
                 start = now
-            made = Booking(
-                id=self._next, user=name_of(uid), cpus=wanted.cpus, gpus=wanted.gpus, start=start, end=end
-            )
+            made = Booking(id=self._next, user=name_of(uid), **wanted._asdict(), start=start, end=end)
             self._check(made, machine, now, free=free)
             await self._change([*self._all, made], self._next + 1)
             return attrs.asdict(made)
 
     def _check(self, made: Booking, machine: Amount, now: float, *, free: bool) -> None:
         if not any(made.amount):
-            raise Refusal("name what to book: CPUs, GPUs, or both")
+            raise Refusal("name what to book: CPUs, GPUs, memory")
         if made.start < now:
             raise Refusal(f"it would begin at {_minute(made.start)}, which has passed; it is {when(now)}")
         if made.end <= made.start:
@@ -239,9 +244,9 @@ class Calendar:
                 f" world.settings.booking_limit allows {bounds.longest / _HOUR:.3g}"
             )
         then = _peak([each for each in own if each.meets(made.start, made.end)], made).plus(made.amount)
-        for name, want, most in _each(then, Amount(bounds.cpus, bounds.gpus)):
+        for name, want, most in _each(then, bounds.amount):
             if most and want > most:
-                key = f"world.settings.booking_{name.lower()}"
+                key = f"world.settings.booking_{_KEYS[name]}"
                 raise Refusal(f"you would have {_counted(want, name)} booked at a time; {key} allows {most}")
 
     async def cancel(self, uid: int, booking_id: str) -> dict[str, Any]:
@@ -332,11 +337,11 @@ class Calendar:
 
 
 def _each(first: Amount, second: Amount) -> list[tuple[str, int, int]]:
-    return [("GPUs", first.gpus, second.gpus), ("CPUs", first.cpus, second.cpus)]
+    return [(name, getattr(first, key), getattr(second, key)) for name, key in _KEYS.items()]
 
 
 def _counted(number: int, name: str) -> str:
-    return f"{number} {name if number != 1 else name[:-1]}"
+    return f"{number} {name[:-1] if number == 1 and name.endswith('s') else name}"
 
 
 def _peak(bookings: list[Booking], made: Booking) -> Amount:

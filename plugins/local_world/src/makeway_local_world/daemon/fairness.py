@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from makeway.errors import MakewayError
+from makeway_local_world.bookings import Amount
 
 PIECE = 16 << 10
 """Bytes that count as a request of their own."""
@@ -52,8 +53,14 @@ class Bounds:
     cpus: int = 0
     """At any one time; 0: any."""
     gpus: int = 0
+    memory_mb: int = 0
     unused: float = 900.0
     """Seconds after which a booking that no job of its user is in falls back; 0: never."""
+
+    @property
+    def amount(self) -> Amount:
+        """What one user may have booked at any one time; 0: any."""
+        return Amount(self.cpus, self.gpus, self.memory_mb)
 
 
 class TooMany(MakewayError):  # noqa: N818  # an answer, not a fault

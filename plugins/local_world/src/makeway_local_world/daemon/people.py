@@ -149,6 +149,7 @@ def _bounds(settings: Any) -> Bounds:
         longest=getattr(settings, "booking_limit", usual.longest),
         cpus=getattr(settings, "booking_cpus", usual.cpus),
         gpus=getattr(settings, "booking_gpus", usual.gpus),
+        memory_mb=getattr(settings, "booking_memory_mb", usual.memory_mb),
         unused=getattr(settings, "booking_unused", usual.unused),
     )
 

@@ -109,13 +109,15 @@ class Settings:
     """Most MB that the stored submissions of one user take; operators are free."""
 
     user_bookings: int = attrs.field(default=3, validator=attrs.validators.ge(0))
-    """Most bookings of one user that are not over; operators are free of this and of the next three."""
+    """Most bookings of one user that are not over; operators are free of this and of the next four."""
     booking_limit: Duration = attrs.field(default=12 * 3600.0, validator=_SECONDS)
     """Longest time of a booking."""
     booking_cpus: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Most CPUs that one user may have booked for any one time; 0: all."""
     booking_gpus: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Most GPUs likewise."""
+    booking_memory_mb: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Most memory likewise, in MB."""
     booking_unused: Duration = attrs.field(default=900.0, validator=_SECONDS)
     """After which a booking falls back that no job of its user is in; 0: never."""
 

@@ -173,6 +173,7 @@ function drawDay(day, bookings) {
   const list = make("ul");
   for (const booking of bookings) {
     const what = [[booking.gpus, "GPU"], [booking.cpus, "CPU"]].filter(([count]) => count).map(([count, name]) => `${count} ${name}${count > 1 ? "s" : ""}`);
+    if (booking.memory_mb) what.push(`${+(booking.memory_mb / 1024).toFixed(1)} GiB of memory`);
     const slot = make("span", undefined, { class: "slot" });
     const [start, end] = [Math.max(booking.start, day), Math.min(booking.end, next)];
     slot.style.left = `${(100 * (start - day)) / (next - day)}%`;
@@ -213,7 +214,7 @@ function bookForm(event) {
   event.preventDefault();
   const given = Object.fromEntries(new FormData(byId("book")));
   const at = (text) => new Date(text).getTime() / 1000;
-  return book("/v1/bookings", { gpus: Number(given.gpus), cpus: Number(given.cpus), start: at(given.start), end: at(given.end) });
+  return book("/v1/bookings", { gpus: Number(given.gpus), cpus: Number(given.cpus), memory_mb: Math.round(Number(given.memory) * 1024), start: at(given.start), end: at(given.end) });
 }
 
 async function change(verb, job) {
