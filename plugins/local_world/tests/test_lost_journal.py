@@ -65,6 +65,7 @@ def test_a_lost_journal_is_named_and_a_person_decides(site: Site, how: str) -> N
     ended = site.submit("-p", "urgent", "-n", "1", "--", "sh", "-c", "echo x >> ended; exit 4")
     assert site.run("wait", ended).exit_code == 4
     waits = site.submit("-n", "2", "--", "sh", "-c", "echo x >> waits")
+    site.until(lambda: not (site.state / f"run/{ended}.1").exists())
     kill(site)
     lose(site.state, how)
     there = everything(site.state)
@@ -100,8 +101,10 @@ def test_the_first_daemon_of_a_machine_left_no_copy(site: Site) -> None:
     array = site.submit("--array", "0-1", "--", "sh", "-c", "exit $SLURM_ARRAY_TASK_ID")
     assert site.run("wait", array).exit_code == 1
     (site.state / "journal.backup.db").unlink(missing_ok=True)
+    half = site.state / "run" / f"{array}_1.1"
+    site.until(lambda: not half.exists())
     kill(site)
-    (site.state / "run" / f"{array}_1.1").mkdir(exist_ok=True)  # half taken away
+    half.mkdir()  # half taken away
     lose(site.state, "empty")
     assert site.up(wait=False).wait(60) == 1
     site.up("--recover")
