@@ -197,7 +197,8 @@ def main() -> None:
     jobs = tuple(open_workload(given.log, ReadOptions(config=config, limit=limit)).jobs)[given.skip :]
     log = log_of(jobs, config, str(given.log))
     print(f"{len(jobs):,} jobs over {log.days:,.0f} days")
-    coverage(config, log, given.seen)
+    if given.seen:
+        coverage(config, log, given.seen)
     if given.jobs:
         few = jobs[: given.jobs]
         regret(given.config, config, log_of(few, config, str(given.log)), given.seed, given.settings)
