@@ -71,12 +71,13 @@ def value(measure: Measure, log: Log, facts: Facts, of: Array | None = None) -> 
         share = measure.share
         return float(waits.mean() if share is None else np.quantile(waits, share))
     days = log.days if of is None else len(np.unique(log.part[of])) * log.length / DAY
-    return float(_each(measure, facts)[mask].sum() / days)
+    return float(of_each(measure, facts)[mask].sum() / days)
 
 
-def _each(measure: Measure, facts: Facts) -> Array:
-    """Return what a measure that adds up has of each job."""
+def of_each(measure: Measure, facts: Facts) -> Array:
+    """Return what a measure has of each job."""
     by_name: Mapping[str, Callable[[], Array]] = {
+        WAIT: lambda: facts.waits,
         "lost-hours": lambda: facts.lost,
         "preempted": lambda: facts.hits,
         "hit-twice": lambda: (facts.hits >= 2).astype(float),
@@ -92,7 +93,7 @@ def drawn(measure: Measure, log: Log, facts: Facts, counts: Array) -> Array:
     mask = log.mask(measure.whose)
     parts = log.part
     if measure.what != WAIT:
-        sums = np.bincount(parts[mask], weights=_each(measure, facts)[mask], minlength=log.parts)
+        sums = np.bincount(parts[mask], weights=of_each(measure, facts)[mask], minlength=log.parts)
         return counts @ sums / (counts.sum(axis=1) * log.length / DAY)
     mask = mask & ~np.isnan(facts.waits)
     waits, parts = facts.waits[mask], parts[mask]
@@ -122,4 +123,4 @@ def _quantiles(waits: Array, parts: Array, counts: Array, share: float) -> Array
     return found
 
 
-__all__ = ["Costs", "Facts", "drawn", "facts_of", "value"]
+__all__ = ["Costs", "Facts", "drawn", "facts_of", "of_each", "value"]

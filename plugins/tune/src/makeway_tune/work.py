@@ -19,7 +19,7 @@ from makeway.model import Seconds
 from makeway_app.report import clock, count, short_name
 from makeway_sweep.work import Outcome
 from makeway_tune.answer import Answer, answer, candidate, groups_of, measures_of, score_of
-from makeway_tune.facts import Costs, Facts, facts_of
+from makeway_tune.facts import Costs, Facts, facts_of, of_each
 from makeway_tune.files import Chosen
 from makeway_tune.goals import Goals
 from makeway_tune.log import DAY, Array, Log, busiest
@@ -130,12 +130,12 @@ class Work:
 
     # --------------------------------------------------------------------------------- search
     def searched(self, trials: int, seed: int, advance: Advance = _silent) -> dict[Chosen, Score]:
-        """Replay candidates over the days that have most waiting and lost work."""
+        """Replay candidates over the days that have most of what is to become less."""
         self._choose_days(trials)
         tried = self._search(trials, seed, advance)
-        # Days on which all settings come to the same say nothing, and leave time for more of them.
-        while not any(front(tried)) and self.days < self._most and self._time_for_more():
-            self.days = min(self._most, 2 * self.days)
+        # Days on which nothing is better than today say little of others.
+        while not _promising(tried) and self.days < self.log.parts and self._time_for_more():
+            self.days = min(self.log.parts, 2 * self.days)
             self._took = self._take(self._busiest(self.days))
             tried = self._search(trials, seed, advance)
         self.others = len(tried) > 1
@@ -187,7 +187,11 @@ class Work:
 
     def _busiest(self, days: int) -> Array:
         today = self._facts(self.runner.kept[(), ALL])
-        return busiest(self.log, _shares(today.waits) + _shares(today.lost), days)
+        shares = [
+            _shares(np.where(self.log.mask(each.whose), of_each(each, today), 0.0))
+            for each in self.goals.minimise
+        ]
+        return busiest(self.log, np.sum(shares, axis=0), days)
 
     def _take(self, mine: Array) -> Seconds:
         """Let these be the jobs on which candidates are tried; return what that takes as configured."""
@@ -316,6 +320,16 @@ class Work:
         best = [each for each in least(scores) if each]
         best = [each for each in best if not any(other.dominates(scores[each]) for other in scores.values())]
         return [(), *best]
+
+
+def _promising(tried: Mapping[Chosen, Score]) -> bool:
+    """Whether any candidate is better than the site as configured in anything."""
+    today = tried[()]
+    return any(
+        each.excess < today.excess
+        or any(one < two for one, two in zip(each.values, today.values, strict=True))
+        for each in tried.values()
+    )
 
 
 def _without_one(chosen: Chosen) -> list[Chosen]:
