@@ -316,7 +316,7 @@ FAULTS = {
         IMPORTS + "class Reader:\n    name = 'all'\n    def claims(self, name, head): return True\n"
         "    def translate(self, source): pass\n"
         "@hookimpl\ndef makeway_dialect():\n    return Dialect(configs=[Reader()])\n",
-        "hook makeway_dialect: the reader 'all' claims a file that is nobody's",
+        "hook makeway_dialect: the reader 'all' claims a file of a kind that none knows",
     ),
 }
 """Phrase -> a plugin's source, and a part of what is said about it.

@@ -125,7 +125,7 @@ def test_the_victim_goes_on_under_the_new_policy() -> None:
     [
         pytest.param(
             tiers(preempt_mode="requeue"),
-            "policy.gang: job low was suspended by a policy, and here nobody would let it go on",
+            "policy.gang: job low was suspended by a policy, and nothing here would let it go on",
             id="nobody resumes",
         ),
         pytest.param(
@@ -169,7 +169,7 @@ def test_a_live_loop_reloads_between_turns(tmp_path: Path) -> None:
     live = Live(engine, world, clock, journal=journal)
     live.step(0.0, [Submitted(JobSpec(id="low", partitions=("low",), run_time=90.0, time_limit=500.0))])
     live.step(0.0, [Submitted(JobSpec(id="high", partitions=("high",), run_time=9.0, time_limit=500.0))])
-    with pytest.raises(ConfigError, match="nobody would let it go on"):
+    with pytest.raises(ConfigError, match="nothing here would let it go on"):
         live.reload(tiers(preempt_mode="requeue"))
     assert live.engine is engine
     live.reload(tiers(preempt_mode="requeue,gang", timeslice=60))

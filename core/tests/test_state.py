@@ -218,7 +218,7 @@ def test_a_bad_file_is_refused_with_the_place(text: str, problem: str) -> None:
         ),
         pytest.param(
             attrs.evolve(running("1"), state=JobState.SUSPENDED),
-            "policy.gang: job 1 was suspended by a policy, and here nobody would let it go on",
+            "policy.gang: job 1 was suspended by a policy, and nothing here would let it go on",
             id="nobody resumes",
         ),
     ],

@@ -757,7 +757,7 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (WorkloadReaderContract, reading(Drops), "test_no_row_is_dropped_in_silence", "none is dropped"),
     (WorkloadReaderContract, reading(Reads), "test_damage_is_an_error_in_words", "nothing but ConfigError"),
     (WorkloadReaderContract, reading(ClaimsAll), "test_it_leaves_others_alone", "files of other kinds"),
-    (WorldContract, running(WorksOn), "test_only_running_jobs_end", "nobody who is suspended"),
+    (WorldContract, running(WorksOn), "test_only_running_jobs_end", "none that is suspended"),
     (WorldContract, running(NeverCleans), "test_killed_jobs_are_cleaned_up", "is reported as cleaned"),
 ]
 HOOKS = {

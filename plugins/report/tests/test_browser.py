@@ -222,7 +222,7 @@ def test_a_click_shows_the_job_and_why(page: Page, seed: Path) -> None:
     text = page.text("job")
     for wanted in (
         "Job 490",
-        "Whom it displaced",
+        "What it displaced",
         "job 485",
         "job 486",
         "job 487",
@@ -232,7 +232,7 @@ def test_a_click_shows_the_job_and_why(page: Page, seed: Path) -> None:
         assert wanted in text
     page.run("[...document.querySelectorAll('#job .link')].find(l => l.innerText == 'job 486').click()")
     assert page.state()["job"] == "486"
-    assert "Who displaced it" in page.text("job")
+    assert "What displaced it" in page.text("job")
     assert "job 490" in page.text("job")
 
 
@@ -459,7 +459,7 @@ def test_no_jobs(page: Page, kit: Any, page_of: PageOf) -> None:
     """An empty page, and no complaint."""
     state = page.open(page_of(kit.record({}))).state()
     assert (state["jobs"], state["pieces"]) == (0, 0)
-    assert "Nobody was displaced" in page.text("matrix")
+    assert "No job was displaced" in page.text("matrix")
     page.press("n", "+", "-")
     assert page.complaints() == []
 

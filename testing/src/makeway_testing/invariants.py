@@ -148,7 +148,7 @@ class InvariantChecker:
                 continue
             objection = judge(engine, entry, history.job)
             if objection:
-                raise broken(engine, 4, objection, entry.victim, entry.preemptor or "nobody")
+                raise broken(engine, 4, objection, *filter(None, (entry.victim, entry.preemptor)))
         self._preemptions = len(entries)
 
     def _partition_prio(self, engine: Engine, entry: Preemption, victim: Job) -> str:
@@ -160,7 +160,7 @@ class InvariantChecker:
         if entry.preemptor is None:
             # Parts of heterogeneous jobs end with their own grace time (slurm-preemption 4.3).
             excused = by_gang or victim.spec.het_id is not None
-            return "" if excused else "nobody displaced it"
+            return "" if excused else "no job displaced it"
         seen = self._seen.get(entry.victim)
         if seen is None:
             if not engine.ledger.is_active(victim):
@@ -227,7 +227,7 @@ def _check_books(engine: Engine) -> None:
     idle = ledger.up & ~held
     if idle != ledger.idle:
         odd = engine.recorder.node_list(idle ^ ledger.idle)
-        raise broken(engine, 3, f"nodes {odd} are held by nobody, or idle while held")
+        raise broken(engine, 3, f"nodes {odd} are held by no job, or idle while held")
 
 
 def _check_every_job(engine: Engine) -> None:

@@ -218,7 +218,7 @@ def timeline(text: str) -> Timeline:
             continue
         at, job, word, *rest = words
         if rest and (len(rest) != 2 or rest[0] != "for"):
-            raise ValueError(f"got {line.strip()!r}; allowed: instant, job, word, and 'for' whom")
+            raise ValueError(f"got {line.strip()!r}; allowed: instant, job, word, and 'for' a job")
         steps.append(Step(float(at), job, word, rest[1] if rest else ""))
     return _listed(steps)
 

@@ -19,5 +19,5 @@ def makeway_search() -> Blocked:
 @hookimpl
 def makeway_check(config: Any) -> Sequence[Finding]:
     """Warn that the preempt policy is without effect."""
-    message = f"no victims are sought, so {config.policy.preempt} never displaces anybody"
+    message = f"no victims are sought, so {config.policy.preempt} never displaces a job"
     return [Finding(level="warning", where="policy.search", message=message)]

@@ -237,7 +237,7 @@ class _Adoption:
         if stopped:
             shown = ", ".join(stopped[:5]) + (", ..." if len(stopped) > 5 else "")
             text = (
-                f"job {shown} was suspended by a policy, and here nobody would let it go on; allowed: a policy.gang "
+                f"job {shown} was suspended by a policy, and nothing here would let it go on; allowed: a policy.gang "
                 "that does, 'gang' among the preempt modes, or to wait until no job is suspended"
             )
             raise ConfigError(self._source, [Problem("policy.gang", text)])

@@ -84,7 +84,7 @@ class Forgiveness:
             errors=count,
             rule="world.failures.policy_errors",
         )
-        _log.error("after %d errors in a row nobody is displaced any more until the next reload", count)
+        _log.error("after %d errors in a row no job is displaced any more until the next reload", count)
 
     def answered(self) -> None:
         """Take note that an attempt went through: the row of errors is broken."""

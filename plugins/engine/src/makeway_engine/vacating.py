@@ -37,7 +37,7 @@ class Vacating:
         """A person uses nodes."""
         in_use, name = self._in_use, event.partition
         if name not in in_use.vacates:
-            self._reports.no_news(event, f"partition {name} makes way for nobody who uses its nodes")
+            self._reports.no_news(event, f"partition {name} does not make way for people who use its nodes")
             return
         news = event.nodes & in_use.vacates[name] & ~in_use.nodes(name)
         if not news:

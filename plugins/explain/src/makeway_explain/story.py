@@ -526,8 +526,8 @@ def _unable(run: Run, entries: Iterable[tuple[Seconds, str, str]]) -> Iterator[s
 
 
 def _preemptor(run: Run, entry: Preemption) -> Entry:
-    whom = "nobody in particular," if entry.preemptor is None else _named(run, entry.preemptor)
-    return entry.at, entry.at, f"{whom} by {_how(entry)}"
+    preemptor = "no job in particular," if entry.preemptor is None else _named(run, entry.preemptor)
+    return entry.at, entry.at, f"{preemptor} by {_how(entry)}"
 
 
 def _how(entry: Preemption) -> str:

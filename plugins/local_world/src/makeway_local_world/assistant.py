@@ -30,7 +30,7 @@ def made(daemon: Daemon, *, control: bool) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer("makeway", instructions=_ABOUT)
 
     def queue() -> dict[str, Any]:
-        """List the jobs that have not ended: who runs, who waits and why, who makes way for whom."""
+        """List the jobs that have not ended: which run, which wait and why, which make way for which."""
         return daemon.get("/v1/jobs")
 
     def machine() -> dict[str, Any]:

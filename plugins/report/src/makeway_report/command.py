@@ -50,8 +50,8 @@ def report(
 ) -> None:
     """Show the RECORDs of replays (`makeway replay --json`) on one page.
 
-    The page is one file that opens in any browser without a network: who ran where and when, who made way for
-    whom and why, what it cost, and how the runs differ.
+    The page is one file that opens in any browser without a network: which jobs ran where and when, which made
+    way for which and why, what it cost, and how the runs differ.
     """
     if given and len(given) != len(records):
         text = f"given {len(given)} times for {len(records)} records; allowed: once for each, or never"

@@ -90,7 +90,7 @@ class _Search:
         """Try as things stand, then without candidates."""
         found = self._attempt.try_on(self._choice)
         if found is not None and self._limit is None:
-            return self._answer(self._attempt, found, (), "nobody has to leave")
+            return self._answer(self._attempt, found, (), "no job has to leave")
         if self._suspends_first():
             return self._into_extra_row()
         if self._limit is not None and self._limit.resource == "cpus" and self._attempt.known.mode.gang:
@@ -158,7 +158,7 @@ class _Search:
             if self._limit is None:
                 found = again.try_on(self._choice, within=success.found.nodes)
                 if found is not None:
-                    return self._answer(again, found, (), "nobody has to leave")
+                    return self._answer(again, found, (), "no job has to leave")
 
     def _sizes(self) -> list[int]:
         """Return on how many nodes each candidate may give something back; -1: it cannot be removed.

@@ -108,7 +108,7 @@ class GangContract(DecisionContract):
         if self.timeslice is None:
             acted.add(GangVerb.RESUME)
         if not any(order.verb in acted for order in seen):
-            self.fail(f"it gave {len(seen)} orders and stopped nobody; override scenarios()", hook=_HOOK)
+            self.fail(f"it gave {len(seen)} orders and stopped no job; override scenarios()", hook=_HOOK)
 
     def ordered(self, rule: Rule, *, times: int = 1) -> None:
         """Hold a rule about what the arbiter orders; the docstring of the calling test says what it is."""

@@ -102,7 +102,7 @@ class ProtectContract(DecisionContract):
 
     def test_random_runs_protect_somebody(self) -> None:
         """The random runs put the veto to the test: it was asked, and protected a job."""
-        self.put_to_the_test(_HOOK, lambda call: bool(_protected(call.answer)), "protected anybody")
+        self.put_to_the_test(_HOOK, lambda call: bool(_protected(call.answer)), "protected a job")
 
 
 def _protected(answer: Any) -> Mapping[Any, Any]:

@@ -31,7 +31,7 @@ STRANGERS: Mapping[str, str] = {
     "jobs.toml": '[[job]]\nid = "1"\nnodes = 1\nrun_time = 10\n',
     "jobs.jsonl": '{"id": "1", "nodes": 1, "run_time": 10}\n',
     "slurm.conf": "ClusterName=a\nNodeName=n1 CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n",
-    "README": "This is prose, and nobody's configuration.\n",
+    "README": "This is prose, and no configuration.\n",
     "notes.txt": "",
 }
 """Files of other kinds, by name."""

@@ -212,7 +212,7 @@ class SelectContract(DecisionContract):
             placed = attempt.probe()
             if isinstance(placed, Placement):
                 return None
-            return f"with everybody gone it is still blocked: {placed.reason} {placed.detail}"
+            return f"with all jobs gone it is still blocked: {placed.reason} {placed.detail}"
 
         self.asked(rule)
 
@@ -270,7 +270,7 @@ class SelectContract(DecisionContract):
 
         self.asked(rule)
         if not any(placed):
-            self.fail(f"asked {len(placed)} times, it placed nobody", hook=_HOOK)
+            self.fail(f"asked {len(placed)} times, it placed no job", hook=_HOOK)
 
     def asked(self, rule: Rule, *, screened: bool = False) -> None:
         """Hold a rule about single questions; the docstring of the calling test says what it is."""

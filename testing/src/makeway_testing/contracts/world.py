@@ -359,7 +359,9 @@ class _Watched:
                     "incarnation", "it is reported as cleaned without its incarnation", event.job_id
                 )
             if key not in self._killed:
-                raise self._breach("cleaned", "it is reported as cleaned, but nobody killed it", event.job_id)
+                raise self._breach(
+                    "cleaned", "it is reported as cleaned, but nothing killed it", event.job_id
+                )
             if event.nodes is None:
                 self._killed.discard(key)
         elif isinstance(event, Failed) and not event.why:

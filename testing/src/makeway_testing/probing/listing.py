@@ -17,7 +17,7 @@ _METHODS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "recordings": (("claims",), ("recorded", "verdict")),
 }
 """Part of a dialect -> methods that each thing listed must have, one of each group."""
-_NOBODYS = ("nobodys.file", "a line that no reader knows\n")
+_UNKNOWN = ("unknown.file", "a line that no reader knows\n")
 
 
 def wrong_readers(name: str, plugin: Any) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _wrong_readers(part: str, readers: Iterable[Any]) -> Iterator[str]:
 
 def _wrong_claims(part: str, reader: Any, label: str) -> Iterator[str]:
     """Show a reader a file that is not its own."""
-    file, head = _NOBODYS
+    file, head = _UNKNOWN
     try:
         if part == "recordings":
             claims = reader.claims(file, head)
@@ -61,4 +61,4 @@ def _wrong_claims(part: str, reader: Any, label: str) -> Iterator[str]:
         yield f"claims() of the reader {label!r} raised {type(error).__name__}: {error}{place_of(error)}"
     else:
         if claims:
-            yield f"the reader {label!r} claims a file that is nobody's"
+            yield f"the reader {label!r} claims a file of a kind that none knows"

@@ -39,8 +39,8 @@ _UNTIL = 5_000.0
 """Seconds after which a scene is over, whatever still waits."""
 _SAYS = {
     "makeway_preempt_candidates": "named a candidate",
-    "makeway_protect": "protected anybody",
-    "makeway_search": "chose anybody",
+    "makeway_protect": "protected a job",
+    "makeway_search": "chose a job",
     "makeway_limits.admit": "kept a job out",
     "makeway_limits.closed_nodes": "closed a node",
     "makeway_limits.past_time_limit": "planned anything",

@@ -56,7 +56,7 @@ T = TypeVar("T")
     "--report",
     "report_file",
     metavar="FILE",
-    help="Write a page for a browser: who made way, when, for whom, and what it cost; with --compare all runs.",
+    help="Write a page for a browser: which jobs made way, when, for which, and what it cost; with --compare all runs.",
 )
 @click.option(
     "--rejected",
@@ -156,7 +156,7 @@ def replay(
     world: str | None,
     **of_vendors: tuple[Seconds, ...],
 ) -> None:
-    """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
+    """Replay WORKLOAD under CONFIG and show which jobs waited, which had to make way, and what it cost.
 
     CONFIG is TOML or a foreign file such as slurm.conf.  WORKLOAD is SWF, sacct -P or makeway's
     own format, compressed or not; it may be left out if CONFIG has [[job]] tables.  A FILE named -

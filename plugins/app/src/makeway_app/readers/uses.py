@@ -118,7 +118,7 @@ def _sessions(path: Path, node: str) -> Tables:
         elif "still" in rest:
             end = None
         else:
-            odd["nobody knows when they ended"] += 1
+            odd["their ends are unknown"] += 1
             continue
         if end is None or end > begin:
             until = None if end is None else end.isoformat()

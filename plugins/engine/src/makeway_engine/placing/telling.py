@@ -125,7 +125,7 @@ class Telling:
         if len(candidates.vacated) == len(candidates.jobs):
             return "what suspended jobs hold would not be enough"
         if self._recorder.traces(job) and self._search.would_help(job, question.allowed, candidates):
-            return "the search chose nobody, though removing all candidates would make room"
+            return "the search chose no job, though removing all candidates would make room"
         ledger, why = self._ledger, "removing all candidates would not make room"
         shut = functools.reduce(operator.or_, (each.nodes for each in candidates.jobs)) & ledger.completing
         if not shut:

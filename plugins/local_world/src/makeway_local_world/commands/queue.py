@@ -1,4 +1,4 @@
-"""``makeway queue``: who runs, who waits and why, who makes way for whom."""
+"""``makeway queue``: which jobs run, which wait and why, which make way for which."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RIGHT = ("JOBID", "TIME", "LEFT", "CPUS")
     options.JSON,
 )
 def queue(user: str | None, watch: bool, tasks: bool, as_json: bool) -> None:
-    """Show the jobs that have not ended: who runs, who waits and why, who makes way for whom."""
+    """Show the jobs that have not ended: which run, which wait and why, which make way for which."""
     server = Daemon()
     whose = options.login() if user == "" else user
     if not watch:

@@ -134,7 +134,7 @@ def verdicts(rows: Sequence[Row]) -> Iterator[str]:
     """Yield sentences about what the figures allow to conclude."""
     found = figures.figures_of(rows)
     if found.off is None:
-        yield "nobody waited in the log, so that averages of waits cannot be compared"
+        yield "no job waited in the log, so that averages of waits cannot be compared"
     else:
         span = f"over {count(found.days, 'day')}"
         text = f"the two-week moving average of waits is {found.off:.1%} off {span}; {_YARDSTICK}"
@@ -173,7 +173,7 @@ def _known(rows: Sequence[Row], column: Column, matters: Sequence[str]) -> Itera
     if all(row.priorities is None for row in rows):
         yield "the log has no column Priority: whether jobs stood in the right order cannot be seen"
     if all(row.reasons is None for row in rows):
-        yield "the log has no column Reason, or nobody waited: why jobs waited cannot be compared"
+        yield "the log has no column Reason, or no job waited: why jobs waited cannot be compared"
     yield "nodes that were down, limits and priorities that people changed, are not in a log of jobs"
     yield from matters
 

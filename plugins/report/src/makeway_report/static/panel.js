@@ -29,7 +29,7 @@ function goToJob(job) {
 function goToPreemption(i) {
   const run = current();
   if (!run.at.length) {
-    byId("found").textContent = "Nobody was displaced in this run.";
+    byId("found").textContent = "No job was displaced in this run.";
     return;
   }
   i = (i + run.at.length) % run.at.length;
@@ -95,8 +95,8 @@ function drawPanel() {
     element("h4", {}, "Where it was"), whereabouts(run, job),
     element("h4", {}, "Why it waited"), reasons(run, job),
     element("h4", {}, "What was decided, and why"), decisions(run, job),
-    element("h4", {}, "Whom it displaced"), displaced(run, run.byPreemptor.of(job), run.victim),
-    element("h4", {}, "Who displaced it"), displaced(run, run.byVictim.of(job), run.preemptor),
+    element("h4", {}, "What it displaced"), displaced(run, run.byPreemptor.of(job), run.victim),
+    element("h4", {}, "What displaced it"), displaced(run, run.byVictim.of(job), run.preemptor),
   );
 }
 
@@ -169,11 +169,11 @@ function decisions(run, job) {
   return lines(listed, left);
 }
 
-function displaced(run, places, whom) {
+function displaced(run, places, others) {
   const listed = Array.from(places, (i) => {
-    const other = whom[i] < 0 ? "nobody in particular" : jobLink(run, whom[i]);
+    const other = others[i] < 0 ? "no job in particular" : jobLink(run, others[i]);
     const cost = run.cost[i] ? `, ${hours(run.cost[i])} core-hours lost` : "";
     return element("li", {}, `${instant(run.at[i], run.about.epoch)}: `, other, ` by ${run.modes[run.mode[i]]}${cost}; ${run.whys[run.why[i]]}`);
   });
-  return lines(listed, "nobody");
+  return lines(listed, "none");
 }

@@ -35,9 +35,9 @@ function drawMatrix() {
   const causes = new Map();
   const victims = new Map();
   let total = 0;
-  const nobody = "nobody in particular";
+  const none = "no job in particular";
   for (let i = 0; i < run.at.length; i++) {
-    const cause = run.preemptor[i] < 0 ? nobody : run.word(kind, run.preemptor[i]);
+    const cause = run.preemptor[i] < 0 ? none : run.word(kind, run.preemptor[i]);
     const victim = run.word(kind, run.victim[i]);
     const amount = cost ? run.cost[i] : 1;
     const key = JSON.stringify([victim, cause]);
@@ -47,7 +47,7 @@ function drawMatrix() {
     total += amount;
   }
   if (!run.at.length) {
-    fill("matrix", empty("Nobody was displaced."));
+    fill("matrix", empty("No job was displaced."));
     byId("matrixnote").textContent = "";
     return;
   }
@@ -87,14 +87,14 @@ function drawRateTable() {
   const units = Math.max(run.end / unit, 1e-9);
   const groups = new Map();
   for (let i = 0; i < run.at.length; i++) {
-    const name = run.preemptor[i] < 0 ? "nobody in particular" : run.word(kind, run.preemptor[i]);
+    const name = run.preemptor[i] < 0 ? "no job in particular" : run.word(kind, run.preemptor[i]);
     const found = groups.get(name) || { times: 0, cost: 0 };
     found.times++;
     found.cost += run.cost[i];
     groups.set(name, found);
   }
   const listed = [...groups].sort((a, b) => b[1].times - a[1].times);
-  if (!listed.length) return fill("ratetable", empty("Nobody was displaced."));
+  if (!listed.length) return fill("ratetable", empty("No job was displaced."));
   return fill("ratetable", head("preemptor", "preemptions", `per ${word}`, "core-hours lost", `per ${word}`),
     element("tbody", {}, ...listed.slice(0, MOST_ROWS).map(([name, each]) => row(named(name), number(each.times),
       number(each.times / units, 2), hours(each.cost), hours(each.cost / units)))));
@@ -129,7 +129,7 @@ function drawVictims() {
   const times = new Map();
   for (const victim of run.victim) times.set(victim, (times.get(victim) || 0) + 1);
   const listed = [...times].sort((a, b) => b[1] - a[1] || run.job.lost[b[0]] - run.job.lost[a[0]]);
-  if (!listed.length) return fill("victims", empty("Nobody was displaced."));
+  if (!listed.length) return fill("victims", empty("No job was displaced."));
   fill("victims", head("job", "user", "partition", "times", "core-hours lost", "became"),
     element("tbody", {}, ...listed.slice(0, MOST_VICTIMS).map(([job, many]) => row(jobLink(run, job), named(run.word("user", job)),
       named(run.word("partition", job)), number(many), hours(run.job.lost[job]), run.word("state", job)))));
