@@ -21,7 +21,6 @@ from makeway_engine.schedulers.requests import Requests
 from makeway_lsf_queue import judging, vain
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
-from makeway_lsf_queue.requested import Request
 from makeway_lsf_queue.victims import mode_of
 
 QUEUES = {
@@ -205,10 +204,6 @@ def test_what_stops_a_suspended_job_is_what_limits_say() -> None:
             said = [each for each in judging.verdicts(site, counted, job) if not each.fits]
             left = [each.limit for each in said if not judging.leaves_other_hosts(each.limit, job)]
             assert (None if first is None else first[0]) == (left[0] if left else None)
-            request = Request.of(counted, job)
-            counted.brought()
-            bound = request.first()
-            assert (None if bound is None else bound.limit) == (left[0] if left else None)
 
     replay(_config(), _jobs(3), (), Options(after_step=look, keep=False))
     assert min(answers[True], answers[False]) > 50

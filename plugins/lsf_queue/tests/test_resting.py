@@ -23,7 +23,7 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.schedulers import Schedulers
 from makeway_engine.schedulers.requests import Requests
-from makeway_lsf_queue import changes, gaps, judging, requested
+from makeway_lsf_queue import changes, gaps, judging
 from makeway_lsf_queue import survey as survey_module
 from makeway_lsf_queue.capacity import Hosts, lasting_on
 from makeway_lsf_queue.compiling import site_of
@@ -248,31 +248,6 @@ def test_starts_wake_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         chance = Random(9000 + seed)
         replay(_site(chance), _jobs(chance, 60), (), Options(keep=False))
     assert min(seen[True], seen[False]) > 500
-
-
-@pytest.mark.slow
-def test_a_reason_of_limits_is_that_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was said of a limit is said again only while as much is taken of it, also once others have made way."""
-    seen = Counter[bool]()
-    asked = requested.blocked
-
-    def compared(counted: Counted, job: Any) -> Any:
-        request = requested.compiled(counted, job)
-        before = {id(bound.said[1]) for bound in request.bounds if bound.said} if request else set()
-        found = asked(counted, job)
-        if request is not None:
-            first = request.first_once(counted)
-            assert (found is None) is (first is None)
-            if first is not None:
-                assert found == judging.blocked_by(counted, job, first.limit, first.key, first.bound)
-                seen[id(found) in before] += 1
-        return found
-
-    monkeypatch.setattr(requested, "blocked", compared)
-    for seed in range(20):
-        chance = Random(8000 + seed)
-        replay(_site(chance), _jobs(chance, 60), (), Options(keep=False))
-    assert min(seen[True], seen[False]) > 20
 
 
 def _steps(config: Config, jobs: list[JobSpec]) -> list[object]:

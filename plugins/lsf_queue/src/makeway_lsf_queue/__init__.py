@@ -25,7 +25,6 @@ gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
 alike, vain     who is answered by what it asks for, and nothing else; who would be tried in vain
 presence        which active jobs changed; capacity: the slots that jobs could get if all others made way
-requested       the limits about jobs that ask for the same, compiled
 pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (section 7)
 actions, resume making way, going on, migrating (section 6)

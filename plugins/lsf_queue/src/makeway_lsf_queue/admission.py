@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import gaps, jobs, judging, opening, requested, resources
+from makeway_lsf_queue import gaps, jobs, judging, opening, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted, sums_now
 from makeway_lsf_queue.limits import limits_of
@@ -32,7 +32,7 @@ def counted(site: Site, view: ClusterView) -> Counted:
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    found = requested.blocked(counted, job)
+    found = judging.blocked(site, counted, job)
     return resources.blocked(site, counted, job) if found is None and site.settings.resources else found
 
 
@@ -43,11 +43,7 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     kept = gaps.kept_hosts(job, site, survey, view) | site.unselected(job)
     if not limits_of(site):
         return kept
-    now = counted(site, view)
-    request = requested.compiled(now, job)
-    if request is None:
-        return kept | judging.closed(site, now, job)
-    return kept | request.closed(now, job)
+    return kept | judging.closed(site, counted(site, view), job)
 
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:

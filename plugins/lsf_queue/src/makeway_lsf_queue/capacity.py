@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
 import attrs
 
@@ -11,7 +11,6 @@ from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import ClusterView, Job
 from makeway_lsf_queue import gaps, judging
 from makeway_lsf_queue.limits import Limit
-from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Rows, Sums
 from makeway_lsf_queue.survey import Ground, Lasting, Room, Survey
@@ -85,18 +84,7 @@ def has_nobody(site: Site, queue: str, survey: Survey, view: ClusterView) -> boo
     kept_from = gaps.kept_from(site, survey, view, queue)
     if len(kept_from) < len(survey.suspended):
         return False
-    return not any(_any_of(survey.running.get(name), survey) for name in site.targets[queue])
-
-
-def _any_of(running: Sequence[Job] | None, survey: Survey) -> bool:
-    """Whether any of the running jobs of a queue may have to make way, as far as is known."""
-    site = survey.site
-    if not running or not site.only_counts_protect:
-        return bool(running)
-    plain, least = survey.seen.plain, site.fewest_preemptions
-    return any(
-        job.preemptions < least or job.id not in plain or not why_by_count(job, site) for job in running
-    )
+    return not any(survey.running.get(name) for name in site.targets[queue])
 
 
 def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:

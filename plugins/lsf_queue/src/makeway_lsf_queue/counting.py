@@ -142,10 +142,6 @@ class Counted:
         """Return host by host how much running and suspended jobs take once those who make way have done so."""
         return self._without.on_hosts(share)
 
-    def total_without(self, share: Share) -> tuple[float, float]:
-        """Return the same of all hosts."""
-        return self._without.total(share)
-
     def request(self, job: Job) -> object | None:
         """Return what decides for a pending job, whoever it is; None: nothing is known beforehand."""
         if self.reserved or job.allocation is not None:

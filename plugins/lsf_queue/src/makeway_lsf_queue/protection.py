@@ -42,25 +42,6 @@ class Guard:
             *(rule for name, rule in by_level if name in set_anywhere),
         )
 
-        self.only_counts = site.only_counts_protect
-        """Whether of a job that was never preempted nothing counts but what it is."""
-
-    @property
-    def fewest(self) -> float:
-        """How often a job has to be preempted, at least, before that protects it."""
-        return self._site.fewest_preemptions
-
-    def is_about(self, job: Job) -> bool:
-        """Whether what a job is may protect it from anybody."""
-        site = self._site
-        return bool(
-            jobs.by_brun(job)
-            or jobs.is_exclusive(job)
-            or job.spec.attributes
-            or site.queue_of(job).backfill
-            or jobs.gpus(job)
-        )
-
     def reason(self, job: Job) -> str:
         """Return why `job` may not be preempted; empty: it may."""
         for rule in self._rules:
@@ -68,10 +49,6 @@ class Guard:
             if why:
                 return why
         return ""
-
-    def by_count(self, job: Job) -> str:
-        """Return the same of a job about which nothing else counts (`only_counts`, `is_about`)."""
-        return why_by_count(job, self._site) if job.preemptions else ""
 
     # -------------------------------------------------------------------------- kinds of jobs
     def _kind(self, job: Job) -> str:
@@ -169,7 +146,14 @@ class Guard:
 
     # ----------------------------------------------------------------------------- how often
     def _count(self, job: Job) -> str:
-        return why_by_count(job, self._site)
+        site = self._site
+        most = site.level_of(job).most
+        if most is None:
+            return ""
+        times = jobs.times_preempted(job, site)
+        if times < most or (site.settings.preempt_count == "exceeded" and times == most):
+            return ""
+        return f"was preempted {times} times, MAX_JOB_PREEMPT is {most}"
 
     def _total_time(self, job: Job) -> str:
         most = self._site.level_of(job).total_time
@@ -177,17 +161,6 @@ class Guard:
         if most is None or spent < most - _TINY:
             return ""
         return f"spent {spent / 60:g} min preempted, MAX_TOTAL_TIME_PREEMPT is {most / 60:g} min"
-
-
-def why_by_count(job: Job, site: Site) -> str:
-    """Return why a job was preempted too often to be so again; empty: it was not."""
-    most = site.level_of(job).most
-    if most is None:
-        return ""
-    times = jobs.times_preempted(job, site)
-    if times < most or (site.settings.preempt_count == "exceeded" and times == most):
-        return ""
-    return f"was preempted {times} times, MAX_JOB_PREEMPT is {most}"
 
 
 def _reserving(site: Site, preemptor: Job, view: ClusterView) -> tuple[tuple[Job, NodeBits], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -176,16 +175,6 @@ class Site:
             for field in attrs.fields(Level)
             if any(getattr(level, field.name) is not None for level in self.levels)
         )
-
-    @functools.cached_property
-    def only_counts_protect(self) -> bool:
-        """Whether of all protections that `Level` has only MAX_JOB_PREEMPT is set anywhere, if any."""
-        return self.protections <= {"most"}
-
-    @functools.cached_property
-    def fewest_preemptions(self) -> float:
-        """The least MAX_JOB_PREEMPT that is set anywhere; infinite: none is."""
-        return min((level.most for level in self.levels if level.most is not None), default=math.inf)
 
     @functools.cached_property
     def has_migration(self) -> bool:

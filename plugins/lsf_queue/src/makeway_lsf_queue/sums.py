@@ -11,7 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import attrs
 
@@ -229,10 +229,6 @@ class Sums:
         """Suspended jobs of which what stopped them is to be looked at again."""
         self.rows: dict[object, Rows] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
-        self.requests: dict[object, Any] = {}
-        """All that limits look at of a job -> what they come to; filled by `requested`."""
-        self.of_job: dict[str, tuple[Any, ...]] = {}
-        """By the id of a pending job: its request, after what that was looked up by; filled by `requested`."""
         self._about: dict[_Who, tuple[tuple[Limit, str, float], ...]] = {}
         self._limits: dict[_Who, tuple[list[Limit], list[tuple[Cell, list[float], int, int]]]] = {}
         """The same limits; and what is kept of them, each with what the queue takes there, and with the place of a
@@ -396,6 +392,8 @@ class Sums:
         """
         cell = self.cell(share)
         running, stopped = cell.total
+        if not changed:
+            return running, stopped
         for part, taken, stops in cell.among(changed):
             amount = taken.amount
             if part.suspended:

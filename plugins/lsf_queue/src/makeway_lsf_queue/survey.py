@@ -10,7 +10,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import Allocation, Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode, Seconds
+from makeway.model import Allocation, Candidates, ClusterView, Exclusive, Job, JobState, Seconds
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.changes import Changes
 from makeway_lsf_queue.presence import MEMO, News, Presence, presence_of
@@ -47,16 +47,10 @@ class Seen:
         """Those suspended by the system."""
         self.exclusive: dict[str, NodeBits] = {}
         """Exclusive jobs, each with its hosts."""
-        self.modes: dict[str, PreemptMode] = {}
-        """Id of an active job -> how it would make way; filled by `victims`."""
         self.places: dict[str, tuple[object, ...]] = {}
         """Id of a suspended job -> its place among those that may go on; filled by `resume`."""
-        self.guarded: dict[str, bool] = {}
-        """Id of an active job -> whether anything about it may protect it but how long or often it ran; likewise."""
         self.attributed: set[str] = set()
         """Active jobs that say more than their fields do."""
-        self.plain: set[str] = set()
-        """Those of whom that is not so."""
         self._listed: dict[str, tuple[Job, list[Job]]] = {}
         """Id -> in which list of `running` or `suspended` a job stands."""
         self.stopped_ids: set[str] = set()
@@ -90,9 +84,6 @@ class Seen:
                     del self.suspended_on[index][job_id]
         if job is None:
             self.attributed.discard(job_id)
-            self.modes.pop(job_id, None)
-            self.guarded.pop(job_id, None)
-            self.plain.discard(job_id)
             return changed, stops
         hosts = self.hosts[job_id] = job.nodes
         if job.spec.attributes:

@@ -12,16 +12,15 @@ from collections.abc import Callable, Container, Sequence
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
+from makeway.model import ClusterView, Job, ModeFlag, OverSubscribe
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.capacity import Hosts, Shutter, has_nobody
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import presence_of
-from makeway_lsf_queue.requested import Bound, Request, compiled
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Share
+from makeway_lsf_queue.sums import Cell, Share
 from makeway_lsf_queue.survey import Room, survey_of
 from makeway_lsf_queue.victims import modes_of
 
@@ -45,7 +44,8 @@ def _looks_at_time(site: Site) -> bool:
 class _Said:
     """What is known of the jobs of one request, and what was said of them last."""
 
-    request: Request
+    cells: tuple[Cell, ...]
+    """What is taken of all limits that are about them."""
     below: Container[str]
     """Whose jobs they may preempt."""
     never_lacks: bool
@@ -59,29 +59,14 @@ class _Said:
     reason: str | None = None
     taken: int = -1
     """Of the limits about them, by which the rest was found."""
-    first: Bound | None = None
-    """The first limit that keeps them out."""
     limit: str = ""
-    """The reason that it gives."""
+    """The reason of the first limit that keeps them out; empty: none does."""
     stays: bool = False
     """Whether a limit keeps them out whatever makes way."""
     closed: NodeBits | None = None
     """Hosts that limits close to them; None: not looked at yet."""
     closed_for_good: NodeBits | None = None
     """The same, whatever makes way."""
-
-
-@attrs.define(eq=False)
-class _Asked:
-    """A job as it was when its request was looked up."""
-
-    spec: JobSpec
-    partition: Partition
-    required: NodeBits
-    excluded: NodeBits
-    size: int
-    said: _Said | None
-    """None: its request is not all that counts."""
 
 
 class _Glance:
@@ -93,8 +78,6 @@ class _Glance:
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
         self._whole_cores = not (shared or threads or ModeFlag.GANG in view.preempt_mode.flags)
-        self._asked: dict[str, _Asked] = {}
-        """By the job's id."""
         self._said: dict[object, _Said] = {}
         """By all that a request depends on."""
         self._hosts: dict[object, Hosts] = {}
@@ -122,41 +105,22 @@ class _Glance:
 
     def _said_of(self, job: Job) -> _Said | None:
         """Return what is known of the request of a job; None: more than its request counts."""
-        known = self._asked.get(job.id)
-        if (
-            known is None
-            or known.spec is not job.spec
-            or known.partition is not job.partition
-            or known.required != job.required
-            or known.excluded != job.excluded
-            or known.size != job.size
-        ):
-            if len(self._asked) >= _MANY:
-                self._asked.clear()
-            said = self._new(job)
-            known = _Asked(job.spec, job.partition, job.required, job.excluded, job.size, said)
-            self._asked[job.id] = known
-        return known.said
-
-    def _new(self, job: Job) -> _Said | None:
         spec, hosts = job.spec, jobs.hosts_of(job)
         beyond = spec.licenses or spec.licenses_any or spec.gres or spec.gres_total or spec.attributes
         if beyond or spec.exclusive is not None or self._is_refused(job) or not hosts:
             return None
-        counted = Counted.of(self.site, self._view, self._modes)
+        counted = self._counted_now()
         beside = bool(job.required)  # a selector may add others to the hosts that a job requires
-        request = compiled(counted, job)
-        asked = request or counted.request(job), spec.oversubscribe, beside
+        asked = counted.request(job), spec.oversubscribe, beside
         known = self._said.get(asked)
         if known is None:
             if len(self._said) >= _MANY:
                 self._said.clear()
-                self._asked.clear()
             counted.brought()
-            queue, request = job.partition.name, request or Request.of(counted, job)
+            queue, sums = job.partition.name, counted.sums
             shared, own = _closing(counted, job)
             known = self._said[asked] = _Said(
-                request,
+                tuple({sums.cell((limit, key)): None for limit, key, _ in sums.about(job)}),
                 self.site.targets[queue],
                 not self._whole_cores or bool(spec.oversubscribe) or beside,
                 self._hosts_of(queue, hosts, job, tuple(shared)),
@@ -186,11 +150,11 @@ class _Glance:
         if said.stays:
             return said.limit
         survey, where = survey_of(self.site, self._view), said.hosts
-        if said.first is not None and has_nobody(self.site, where.queue, survey, self._view):
+        if said.limit and has_nobody(self.site, where.queue, survey, self._view):
             return said.limit
         if not self._finds_no_room(said, counted, job):
             return None
-        if said.first is not None:
+        if said.limit:
             return said.limit
         # While no host is closed, whoever could never run is told so when it is tried.
         if not gaps.not_offered(self.site, survey, where.queue):
@@ -203,13 +167,12 @@ class _Glance:
     @staticmethod
     def _look_at_limits(said: _Said, counted: Counted, job: Job) -> None:
         """Find the first limit that keeps jobs out, unless nothing was taken or given back since."""
-        request = said.request
-        taken = request.version()
+        taken = sum(cell.version for cell in said.cells)
         if taken == said.taken:
             return
-        first = said.first = request.first()
-        said.limit = "" if first is None else first.reason(counted, job)
-        said.stays = first is not None and _stays(request, said.below)
+        first = judging.first_limit(counted, job)
+        said.limit = "" if first is None else judging.reason_of(counted, *first, job)
+        said.stays = first is not None and _stays(counted, job, said.below)
         said.closed = said.closed_for_good = None
         said.taken = taken
 
@@ -241,10 +204,14 @@ class _Glance:
         return known
 
 
-def _stays(request: Request, below: Container[str]) -> bool:
+def _stays(counted: Counted, job: Job, below: Container[str]) -> bool:
     """Whether any limit would keep a job out whoever of the queues `below`, or of suspended jobs, made way."""
-    sums = request.sums
-    return any(sums.lasting(each.share, below) + each.wanted > each.bound for each in request.lasting)
+    sums = counted.sums
+    return any(
+        sums.lasting((limit, key), below) + judging.wanted_of(job, limit, counted) > bound
+        for limit, key, bound in sums.about(job)
+        if limit.counts is Counts.SLOTS and limit.hosts is None and not limit.per_host
+    )
 
 
 def _closed_for_good(

@@ -6,9 +6,7 @@ Suspended jobs whose slots the preemptor may use come first: they cost nothing (
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -66,13 +64,13 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     running = _running(survey, targets, hosts, guard, protected)
     stopped = _stopped(survey, preemptor, guard, protected, view) if survey.stopped else []
     if len(running) > 1:
-        running = _in_order(running, survey, preemptor, targets, now)
+        running.sort(key=_key(survey, preemptor, targets, now))
     chosen = (*stopped, *running)
     return Candidates(
         jobs=chosen,
-        modes=_modes(survey, chosen),
+        modes=tuple(mode_of(job, site) for job in chosen),
         protected=protected,
-        vacated=frozenset(map(_id_of, stopped)),
+        vacated=frozenset(job.id for job in stopped),
         note="" if running or protected else _nobody(site, preemptor),
         ask_again_at=min([*guard.ask_again, *lapses], default=None),
         reason=reason_on_hosts(survey, preemptor, view),
@@ -113,53 +111,16 @@ def _running(
 ) -> list[Job]:
     """Return the running jobs of the target queues on `hosts` that nothing protects."""
     found: list[Job] = []
-    plain, least = survey.seen.plain if guard.only_counts else _NOBODY, guard.fewest
     for name in targets:
-        listed = survey.running.get(name, ())
-        if hosts != -1:
-            listed = [job for job in listed if job.nodes & hosts]
-        free = [job for job in listed if job.id in plain and job.preemptions < least]
-        found += free
-        if len(free) == len(listed):
-            continue
-        for job in listed:
-            if job.id in plain and job.preemptions < least:
+        for job in survey.running.get(name, ()):
+            if not job.nodes & hosts:
                 continue
-            why = _protection(survey, job, guard)
+            why = guard.reason(job)
             if why:
                 protected[job.id] = why
             else:
                 found.append(job)
     return found
-
-
-_NOBODY: frozenset[str] = frozenset()
-_id_of = operator.attrgetter("id")
-
-
-def _protection(survey: Survey, job: Job, guard: Guard) -> str:
-    """Return why a job may not be preempted, as `Guard.reason` does; empty: it may."""
-    if not guard.only_counts:
-        return guard.reason(job)
-    seen = survey.seen
-    if job.id in seen.plain:
-        return guard.by_count(job)
-    guarded = seen.guarded.get(job.id)
-    if guarded is None:
-        guarded = seen.guarded[job.id] = guard.is_about(job)
-        if not guarded:
-            seen.plain.add(job.id)
-    return guard.reason(job) if guarded else guard.by_count(job)
-
-
-def _modes(survey: Survey, chosen: Sequence[Job]) -> tuple[PreemptMode, ...]:
-    """Return how each of them would make way."""
-    modes, site = survey.seen.modes, survey.site
-    try:
-        return tuple(map(modes.__getitem__, map(_id_of, chosen)))
-    except KeyError:
-        modes |= {job.id: mode_of(job, site) for job in chosen if job.id not in modes}
-    return tuple(map(modes.__getitem__, map(_id_of, chosen)))
 
 
 def _stopped(
@@ -173,56 +134,21 @@ def _stopped(
     site, mine = survey.site, preemptor.partition.name
     targets = site.targets[mine]
     kept_from = gaps.kept_from(site, survey, view, mine)
-    plain, least = survey.seen.plain if guard.only_counts else _NOBODY, guard.fewest
-    usable = [job for job in survey.stopped if job.partition.name in targets or job.id not in kept_from]
-    if not [job for job in usable if job.preemptions >= least or job.id not in plain]:
-        return usable
     found = []
-    for job in usable:
+    for job in survey.stopped:
         if job.partition.name in targets:
-            if job.id in plain and job.preemptions < least:
-                found.append(job)
-                continue
             # One that could go on at once is as good as running: what protects it protects it now.
-            why = _protection(survey, job, guard)
+            why = guard.reason(job)
             if why and could_resume(job, survey.used):
                 protected[job.id] = why
             else:
                 found.append(job)
-        else:
+        elif job.id not in kept_from:
             found.append(job)
     return found
 
 
 # ------------------------------------------------------------------------------------------ order
-def _in_order(
-    running: list[Job], survey: Survey, preemptor: Job, targets: Mapping[str, Rank], now: Seconds
-) -> list[Job]:
-    """Return running jobs in the order of section 3.5; `_key` says it of one."""
-    site = survey.site
-    if "LEAST_RUN_TIME" not in site.preempt_for or site.settings.run_time == "since_start":
-        running.sort(key=_key(survey, preemptor, targets, now))
-        return running
-    by_preference = site.queue_of(preemptor).line.has_preferences
-    by_queue = by_preference or site.settings.same_host == "priority"
-    sign = -1 if site.settings.ties == "youngest" else 1
-    priorities = {name: site.queues[name].priority if by_queue else 0 for name in targets}
-    keyed: list[tuple[Any, ...]] = [
-        (
-            job.ran if job.resumed_at is None else job.ran + now - job.resumed_at,
-            priorities[job.partition.name],
-            sign * (job.started_at or 0.0),
-            sign * job.index,
-            job,
-        )
-        for job in running
-    ]
-    if by_preference:
-        keyed = [(targets[each[-1].partition.name], *each) for each in keyed]
-    keyed.sort()  # no two have the same index
-    return [each[-1] for each in keyed]
-
-
 def _key(
     survey: Survey, preemptor: Job, targets: Mapping[str, Rank], now: Seconds
 ) -> Callable[[Job], tuple[object, ...]]:
