@@ -241,3 +241,23 @@ def test_ended_jobs_are_forgotten(
     )
     (yard,) = yards
     assert set(yard._asking) <= {"j4"}  # the run ends with it
+
+
+def test_quota_left_over_by_a_preemption_is_lent_at_once(
+    play: Make, site: Make, queue: Make, quota: Make
+) -> None:
+    """A head that was nominated before another one's victim left is tried again by what that victim leaves."""
+    config = site(
+        queue("a", quota(4)),
+        queue("b", quota(0), within_queue="Never", reclaim="Never"),
+    )
+    run = play(
+        """
+        job   partition  submit  cpus   run_time  priority
+        low   a               0  4           900         1
+        high  a              10  2           100         2
+        lent  b              10  2           100         1
+        """,
+        config,
+    )
+    assert (run.starts("high"), run.starts("lent")) == ((10.0,), (10.0,))

@@ -46,8 +46,8 @@ class Turns:
         self._asked: dict[str, tuple[str, ...]] = {}
         """Who has just had others told, and whom."""
         self._rounds = Rounds(self.yard)
-        self._cycle: dict[str, tuple[Asking, Entry, int]] = {}
-        """Those nominated, with the version of the books at which they were."""
+        self._cycle: dict[str, tuple[Asking, Entry, int, int]] = {}
+        """Those nominated, with the version of the books then, and how much had been given back in their tree."""
         self._left: Iterator[Entry] = iter(())
         self._current: Asking | None = None
         self._again: set[str] = set()
@@ -92,7 +92,7 @@ class Turns:
             self.yard.sort_in()
         while True:
             for entry in self._left:
-                asking, _, version = self._cycle[entry.head.workload.name]
+                asking, _, version, _ = self._cycle[entry.head.workload.name]
                 if asking.job.id in self._again and not entry.helps:
                     self._waits_on(asking, entry, roomless=False)
                     continue
@@ -152,7 +152,7 @@ class Turns:
     def _waits_on(self, asking: Asking, entry: Entry, *, roomless: bool) -> None:
         """Put a job aside that was tried in vain, or would be; during this pass of Kueue quota is kept for it."""
         node = asking.workload.queue
-        self.yard.put_aside(asking, roomless=roomless)
+        self.yard.put_aside(asking, self._cycle[asking.job.id][3], roomless=roomless)
         assert node.queue is not None
         waits_in_vain = entry.assignment.grade.mode is not Mode.FIT and not entry.victims
         if waits_in_vain and entry.assignment.uses and node.queue.preemption.reclaim is not Within.ANY:
@@ -179,7 +179,8 @@ class Turns:
 
     def _entry(self, asking: Asking) -> Entry:
         entry = nominated(asking, self.yard)
-        self._cycle[asking.job.id] = (asking, entry, self.yard.version)
+        freed = self.yard.freed_for(self.yard.waiting[asking.workload.queue.name])
+        self._cycle[asking.job.id] = (asking, entry, self.yard.version, freed)
         return entry
 
     # ------------------------------------------------------------------------------ one job

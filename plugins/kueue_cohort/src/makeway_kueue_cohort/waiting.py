@@ -48,7 +48,8 @@ class Waiting:
         self.listed: set[str] = set()
         """Who is in a heap."""
         self.aside: dict[Kind, tuple[int, Rank]] = {}
-        """Kinds that could not be admitted -> how much had been given back in the tree by then, and the first job."""
+        """Kinds that could not be admitted -> how much had been given back in the tree when the first job was
+        nominated, and its place."""
         self.roomless: set[Kind] = set()
         """Kinds whose quota was there in this pass, and room on nodes was not."""
         self.order: list[Asking] | None = None
@@ -86,10 +87,6 @@ class Waiting:
         if self.roomless:
             self.roomless.clear()
             self.passed = 0
-
-    def put_aside(self, asking: Asking) -> None:
-        """Try nobody of this kind until something is given back in the tree."""
-        self.aside[asking.kind] = (self.seen, asking.rank)
 
     def sorted(self, back: list[Job]) -> list[Asking]:
         """Sort the first of each kind; who waits no longer is left out.

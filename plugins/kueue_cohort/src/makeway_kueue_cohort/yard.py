@@ -229,17 +229,17 @@ class Yard:
         """Whether a job can be tried now."""
         return waits(asking.job, self.back)
 
-    def put_aside(self, asking: Asking, *, roomless: bool = False) -> None:
-        """Try nobody of this kind until something is given back in the tree.
+    def put_aside(self, asking: Asking, freed: int, *, roomless: bool) -> None:
+        """Try no job of this kind until something is given back in the tree.
 
+        :param freed: how much had been given back when it was nominated.
         :param roomless: quota is there, and nodes are not: it is tried again in the next pass.
         """
         queue = self.waiting[asking.workload.queue.name]
         if roomless:
             queue.roomless.add(asking.kind)
-            return
-        queue.look(self.freed_for(queue))
-        queue.put_aside(asking)
+        else:
+            queue.aside[asking.kind] = (freed, asking.rank)
 
 
 def yard_of(view: ClusterView) -> Yard:
