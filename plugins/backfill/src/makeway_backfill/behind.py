@@ -114,10 +114,6 @@ class Behind:
             self._open.pop()
         return not self._open
 
-    def alike(self, job: Job) -> Hashable | None:
-        """Return what tells jobs apart that can start within the window or not; None: nothing is like this one."""
-        return None if job.spec.array_limit is not None else self._shapes.class_of(job)
-
     def next(self, after: Entry, arrived: Sequence[Entry]) -> Entry | None:
         """Return the entry behind one; None: there is none, or the pass goes no deeper.
 

@@ -140,16 +140,22 @@ class Backfill:
         after = _FIRST
         while not behind.nobody(after, plan) or self._is_open_of_idle(plan):
             entry = behind.next(after, arrivals[before:])
-            while entry is not None and self._is_in_vain(entry[1], behind):
+            while entry is not None and self._is_in_vain(entry[1]):
                 entry = behind.next(entry, arrivals[before:])
             if entry is None:
                 return
             after = entry
             self._try(entry[1], entry[2], plan)
 
-    def _is_in_vain(self, job: Job, behind: Behind) -> bool:
+    def _is_in_vain(self, job: Job) -> bool:
         """Whether one that is alike, and runs no longer, could not start within the window."""
-        return self._seen.is_in_vain(behind.alike(job), self.length(job, self._is_standby(job)))
+        return self._seen.is_in_vain(self._class_of(job), self.length(job, self._is_standby(job)))
+
+    def _class_of(self, job: Job) -> Hashable | None:
+        """Return what tells jobs apart that can start within the window or not; None: nothing is like this one."""
+        if job.spec.array_limit is not None or self._placer.rulings.limited(job):
+            return None
+        return self.alike(job)
 
     def _is_standby(self, job: Job) -> bool:
         """Whether nodes are kept for a job for a minute only (slurm-preemption 5.3 no. 7)."""
@@ -233,8 +239,7 @@ class Backfill:
         if reason:
             self._ledger.wait_for(job, reason)
         if found is None:
-            if self._behind is not None and not after:
-                self._seen.add_in_vain(self._behind.alike(job), length)
+            self._seen.add_in_vain(self._class_of(job), length)
             return False
         at, forecast, _ = found
         if urgent:

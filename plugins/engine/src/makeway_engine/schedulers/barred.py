@@ -55,9 +55,9 @@ class Barred(Shapes):
         return found
 
     def speaks_for(self, entry: Entry) -> bool:
-        """Whether what a try of the job comes to holds for those behind it: others may find what it did not."""
-        del entry
-        return False
+        """Whether what a try of the job comes to holds for those behind it of its shape."""
+        job = entry[1]
+        return self.class_of(job) is not None and self._futile.decides_alone(job)
 
     def let_wait(self, job: Job, ledger: Ledger) -> bool:
         """Let a job wait for a reason that is known beforehand: a glance has told already."""

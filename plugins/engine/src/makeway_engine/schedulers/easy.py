@@ -217,6 +217,7 @@ class Easy:
             self._selector_decides
             and job.reason == NO_ROOM
             and job.state is _PENDING
+            and job.asked_at is None
             and not (job.spec.licenses or placer.rulings.limited(job) or placer.prober.keeps_apart(job))
         )
 

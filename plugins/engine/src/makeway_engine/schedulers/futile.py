@@ -44,6 +44,10 @@ class FutileTries:
             and not self._limited(job)
         )
 
+    def decides_alone(self, job: Job) -> bool:
+        """Whether room, and what it may displace, is all that decides about a job that is judged here."""
+        return job.asked_at is None and not (job.spec.licenses or self._placer.prober.keeps_apart(job))
+
     def kind(self, job: Job) -> Hashable | None:
         """Return what tells jobs apart that may displace different others; None: it does not decide about this one."""
         if not self._placer.preemption:
