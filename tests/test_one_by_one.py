@@ -42,9 +42,9 @@ class LongestFirst:
         """Its reason does not matter."""
         assert self.waiting[job.index] is job
 
-    def begin(self, *, alone: bool, everybody: bool) -> bool:
+    def begin(self, *, alone: bool, every_job: bool) -> bool:
         """All are to be tried."""
-        del alone, everybody
+        del alone, every_job
         self.tried.clear()
         return True
 

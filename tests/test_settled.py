@@ -130,7 +130,7 @@ def test_the_same_after_every_step(
     config = _config(scheduler, select, seed)
     quick = _seen(config, seed)
     monkeypatch.setattr(Settled, "lets_wait", lambda self, arrivals: False)
-    monkeypatch.setattr(Order, "nobody", lambda self, job: False)
+    monkeypatch.setattr(Order, "names_none", lambda self, job: False)
     monkeypatch.setattr(Barred, "complete", lambda self: False)
     assert quick == _seen(config, seed)
 
@@ -152,7 +152,7 @@ def test_a_job_without_a_rank_ends_the_ranks(scheduler: str, monkeypatch: pytest
     ("scheduler", "cls", "name"),
     [
         ("builtin", Settled, "lets_wait"),
-        ("builtin", Order, "nobody"),
+        ("builtin", Order, "names_none"),
         ("greedy", Barred, "open_among"),
     ],
 )

@@ -259,7 +259,7 @@ class FirstAlone:
     def waits(self, job: Job) -> None:
         """Its reason does not matter."""
 
-    def begin(self, *, alone: bool, everybody: bool) -> bool:
+    def begin(self, *, alone: bool, every_job: bool) -> bool:
         """Name somebody in every pass."""
         self._named = False
         return True
@@ -746,7 +746,7 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (SelectContract, selecting(OneNodeLess), "test_it_gives_what_was_asked", "as many nodes"),
     (SelectContract, selecting(ProbingBooks), "test_probing_changes_nothing", "the next attempt finds"),
     (SelectContract, selecting(NeverGivesBack), "test_everything_is_given_back", "as a new one does"),
-    (SelectContract, selecting(ScreensAll), "test_screen_drops_nobody_who_fits", "could not have started"),
+    (SelectContract, selecting(ScreensAll), "test_screen_drops_none_that_fits", "could not have started"),
     (GangContract, arbitrating(NeverResumes), "test_suspended_jobs_resume", "is resumed"),
     (GangContract, arbitrating(StandsStill), "test_equal_jobs_take_turns", "none waits longer than n - 1"),
     (GangContract, arbitrating(TicksInThePast), "test_the_next_tick_lies_ahead", "never in the past"),

@@ -48,7 +48,7 @@ def run(tmp_path: Path, profile_: str | None, name: str, body: str) -> str:
         "-p",
         "no:cacheprovider",
         "-k",
-        "twice or displace_somebody",
+        "twice or displace_a_job",
     ]
     done = subprocess.run([*words, str(path)], cwd=tmp_path, env=env, capture_output=True, text=True)
     return done.stdout + done.stderr

@@ -437,7 +437,7 @@ def test_who_could_never_run_on_the_rest_holds_up_nobody(rule: bool, starts: tup
         config={
             "scheduler": "builtin",
             "select": "select/cons_tres",
-            "rules": {"unable_on_the_rest_holds_up_nobody": rule},
+            "rules": {"unable_on_the_rest_holds_up_none": rule},
             "partitions": {
                 "high": {"nodes": "n[2-3]", "priority_tier": 3},
                 "mid": {"priority_tier": 2},

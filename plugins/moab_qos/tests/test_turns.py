@@ -278,8 +278,8 @@ def test_most_sites_name_jobs_one_by_one() -> None:
     counts = [0, 0]
     begin = Turns.begin
 
-    def noted(self: Turns, *, alone: bool, everybody: bool) -> bool:
-        found = begin(self, alone=alone, everybody=everybody)
+    def noted(self: Turns, *, alone: bool, every_job: bool) -> bool:
+        found = begin(self, alone=alone, every_job=every_job)
         counts[found] += 1
         return found
 

@@ -92,11 +92,11 @@ class Turns(Protocol):
     def waits(self, job: Job) -> None:
         """An eligible job waits for another reason than before (``job.reason``)."""
 
-    def begin(self, *, alone: bool, everybody: bool) -> bool:
+    def begin(self, *, alone: bool, every_job: bool) -> bool:
         """A pass begins; say whether jobs are to be named for it. If not, `QueueOrder.sort` is asked.
 
         :param alone: whether all pending jobs are eligible.
-        :param everybody: whether no job is to be passed over: attempts are recorded.
+        :param every_job: whether no job is to be passed over: attempts are recorded.
         """
 
     def next(self) -> Job | None:

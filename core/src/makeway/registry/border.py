@@ -14,7 +14,7 @@ from makeway.registry.asking import Asker, shown
 class Stops(enum.Enum):
     """What stops victims in a run, and lets them go on."""
 
-    NOBODY = "nobody"
+    NONE = "none"
     """There is no arbiter: what was stopped would be stopped for ever."""
     PLANS = "plans"
     """Plans stop them, and the arbiter lets them go on."""
@@ -184,7 +184,7 @@ def _undone(plan: Plan, asked: PreemptMode | None, stops: Stops) -> str:
             f"the mode suspend, where its candidate has {asked.value}, which frees more; "
             "allowed: checkpoint, requeue, cancel"
         )
-    if stops is Stops.NOBODY:
+    if stops is Stops.NONE:
         return "the mode suspend, but no plugin lets it go on; allowed: another mode, or policy.gang names an arbiter"
     odd = [name for name in _STEPS if getattr(plan, name)]
     if odd and stops is Stops.ARBITER:

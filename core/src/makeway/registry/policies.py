@@ -88,7 +88,7 @@ class Policies(LimitsAsker):
         """The plugin that built it; empty: none did."""
         self.orders = self.names_heads = False
         """Whether it sorts the queue; whether it names what is tried next."""
-        self._stops = Stops.NOBODY
+        self._stops = Stops.NONE
         self.people = People(self)
         """What the plugins say about commands that people give."""
         self._plugins = config, plugins
@@ -109,7 +109,7 @@ class Policies(LimitsAsker):
         twin._answered, twin._built, twin._limits = {}, {}, ()
         twin._saying = LimitsAsker._saying
         twin._border, twin.people = Border(twin), People(twin)
-        twin._stops = Stops.NOBODY
+        twin._stops = Stops.NONE
         twin.settings = structured(*self._plugins)
         return twin
 

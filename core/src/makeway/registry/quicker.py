@@ -67,7 +67,7 @@ def by_request_of(asker: LimitsAsker, view: ClusterView) -> Callable[[Job], bool
                 text = f"is marked with a function that returned {shown(found)}; allowed: a function of a job, or None"
                 raise asker.fault(hook, None, text)
             tests.append(asker.truth_of(call.plugin, hook, found))
-    return functools.reduce(_both, tests) if tests else _of_anybody
+    return functools.reduce(_both, tests) if tests else _of_every_job
 
 
 def _both(one: Callable[[Job], bool], other: Callable[[Job], bool]) -> Callable[[Job], bool]:
@@ -75,7 +75,7 @@ def _both(one: Callable[[Job], bool], other: Callable[[Job], bool]) -> Callable[
     return lambda job: one(job) and other(job)
 
 
-def _of_anybody(job: Job) -> bool:
+def _of_every_job(job: Job) -> bool:
     return True
 
 
@@ -129,7 +129,7 @@ def _of_others(asker: LimitsAsker, plugin: str) -> Callable[[Job], bool]:
     tests = [each.concerns for each in limits if each.concerns is not None]
     if len(tests) > 1:
         return lambda job: any(test(job) for test in tests)
-    return tests[0] if tests else _of_nobody
+    return tests[0] if tests else _of_no_job
 
 
 _TURNS = ("forget", "came", "left", "waits", "begin", "next", "waits_as_before", "kind")
@@ -160,7 +160,7 @@ def turns_of(
     return found, _of_others(asker, plugin)
 
 
-def _of_nobody(job: Job) -> bool:
+def _of_no_job(job: Job) -> bool:
     return False
 
 

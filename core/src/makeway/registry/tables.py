@@ -42,7 +42,7 @@ def structured(
             found[cls] = structure(table, cls, "config", path)
         except ConfigError as error:
             problems += error.problems
-    problems += _nobodys(tables, [name for name, _, _ in plugins])
+    problems += _unowned(tables, [name for name, _, _ in plugins])
     if problems:
         raise ConfigError("config", problems)
     return found
@@ -74,7 +74,7 @@ def settings_class(who: str, plugin: Any) -> type[Any] | None:
     return cls
 
 
-def _nobodys(tables: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+def _unowned(tables: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
     # What is installed but not in use may have settings, so that policies can be compared by one key.
     known = {*names, *(item.name for item in installed())} if set(tables) - set(names) else set(names)
     return [

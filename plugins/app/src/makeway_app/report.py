@@ -36,7 +36,7 @@ _NOTHING_TO_TELL = 1e-6
 _ANY = 10_000
 """Columns of a terminal that holds everything."""
 _MINUS = "\N{MINUS SIGN}"
-_NOBODY = "(gang)"
+_NO_PREEMPTOR = "(gang)"
 """In place of a preemptor's group when no job in particular took the victim's place."""
 
 
@@ -344,7 +344,7 @@ def _preemptions(columns: Sequence[Column]) -> RenderableType:
     left = (f"preemptor{of}", f"victim{of}", "mode")
     rows = [
         (
-            (preemptor or _NOBODY, victim, mode),
+            (preemptor or _NO_PREEMPTOR, victim, mode),
             [f"{each.get((preemptor, victim, mode), 0):,}" for each in pairs],
         )
         for preemptor, victim, mode in sorted({key for each in pairs for key in each})

@@ -31,7 +31,7 @@ class _Kind(NamedTuple):
 
     screened: Hashable
     """What a glance looks at."""
-    whom: Hashable
+    candidates: Hashable
     """What they may displace."""
     told: Hashable
     """What the selector says of forecasts when a job comes; None: nothing."""
@@ -104,9 +104,9 @@ class Behind:
         self._open_at = None
         return True
 
-    def nobody(self, after: Entry, plan: Plan) -> bool:
+    def none(self, after: Entry, plan: Plan) -> bool:
         """Whether no job behind an entry can start now, or have others make way."""
-        if self._anybody_due():
+        if self._any_due():
             return self._first(self._attempts.queue.entries, after) is None
         if self._first(self._shapes.apart, after) is not None:
             return False
@@ -124,7 +124,7 @@ class Behind:
             found = self._first(self._attempts.queue.entries, found)
         return found
 
-    def _anybody_due(self) -> bool:
+    def _any_due(self) -> bool:
         """Whether any job is over its time, which counts as gone to a forecast, but not to a glance."""
         releases = self._ledger.releases()
         return bool(releases) and releases[0][0] <= self._ledger.now
@@ -150,7 +150,7 @@ class Behind:
         """Whether too few nodes are left for a job of a shape, however short (`ForecastingSelector`)."""
         ledger = self._ledger
         left = shape.partition.nodes & ledger.up & ~ledger.exclusive
-        if left.bit_count() >= shape.size or not shape.entries or not self._displaces_nobody(shape):
+        if left.bit_count() >= shape.size or not shape.entries or not self._displaces_none(shape):
             return False
         return self._shapes.kind_of(shape.entries[-1][1]).told is not None
 
@@ -160,18 +160,18 @@ class Behind:
         if nodes.bit_count() < shape.size:
             return False
         job = shape.entries[-1][1]
-        displaces = not self._displaces_nobody(shape)
+        displaces = not self._displaces_none(shape)
         if self._starts_by is not None:
             removable = self._removable(job) if displaces else ()
             return bool(self._starts_by(job, ledger, removable)(nodes, ledger.now))
         # Others might make way on any node.
         return displaces or bool(self._placer.selector.screen((job,), nodes))
 
-    def _displaces_nobody(self, shape: Shape) -> bool:
+    def _displaces_none(self, shape: Shape) -> bool:
         """Whether no job ever makes way for jobs of a shape; all of it may have started by now."""
         if not (self._placer.preemption and shape.entries):
             return True
-        return self._placer.order.nobody(shape.entries[-1][1])
+        return self._placer.order.names_none(shape.entries[-1][1])
 
     def _least_length(self, shape: Shape, after: Entry) -> Seconds | None:
         """Return how long the shortest job of a shape behind an entry may run; None: there is none."""
@@ -195,6 +195,6 @@ class Behind:
 
     def _kind(self, job: Job) -> _Kind:
         order = self._placer.order
-        whom = order.kind_of(job) if self._placer.preemption and order.kind_of is not None else None
+        candidates = order.kind_of(job) if self._placer.preemption and order.kind_of is not None else None
         told = None if self._forecast_key is None else self._forecast_key(job, self._ledger)
-        return _Kind(self._equivalence_key(job), whom, told)
+        return _Kind(self._equivalence_key(job), candidates, told)

@@ -25,7 +25,7 @@ from makeway_engine.ledger import enter, put
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 
-_NOBODY: list[tuple[Job, PreemptMode]] = []
+_NO_JOBS: list[tuple[Job, PreemptMode]] = []
 _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""
 _SECOND: Seconds = 1.0
@@ -138,7 +138,7 @@ class Backfill:
         """Make a pass that ends where nothing behind can start; all stand once in the queue, each by itself."""
         arrivals, before = self._attempts.queue.arrivals, len(self._attempts.queue.arrivals)
         after = _FIRST
-        while not behind.nobody(after, plan) or self._is_open_of_idle(plan):
+        while not behind.none(after, plan) or self._is_open_of_idle(plan):
             entry = behind.next(after, arrivals[before:])
             while entry is not None and self._is_in_vain(entry[1]):
                 entry = behind.next(entry, arrivals[before:])
@@ -467,7 +467,7 @@ class Backfill:
         """Return which jobs `job` may displace, and how; the same list for all of a kind and partition."""
         placer = self._placer
         if not placer.preemption:
-            return _NOBODY
+            return _NO_JOBS
         order = placer.order
         kind = order.kind_of(job) if order.kind_of is not None else None
         place = kind, job.partition.index
@@ -478,7 +478,7 @@ class Backfill:
         candidates = order.candidates(job)
         if self._sees_time and candidates.ask_again_at is not None:
             placer.making_way.remember(candidates.ask_again_at)
-        found = placer.policies.together(job, candidates) or _NOBODY
+        found = placer.policies.together(job, candidates) or _NO_JOBS
         return found if kind is None else self._seen.displace(place, found)
 
     def alike(self, job: Job) -> Hashable | None:

@@ -44,7 +44,7 @@ class Turns:
         """When the last pass began."""
         self._named: tuple[_Place, Stream, Entry, bool] | None = None
         """Who is being tried; whether it was of `Stream.fresh`."""
-        self._everybody = False
+        self._every_job = False
         """Whether nobody is passed over in this pass."""
         self._kept_out = False
         """Whether whoever is being tried would have been."""
@@ -87,13 +87,13 @@ class Turns:
         self._streams.hears(job)
 
     # -------------------------------------------------------------------------------- a pass
-    def begin(self, *, alone: bool, everybody: bool) -> bool:
-        """Begin a pass with the first of each slope; if everybody is to be named, with that of each stream."""
+    def begin(self, *, alone: bool, every_job: bool) -> bool:
+        """Begin a pass with the first of each slope; if all are to be named, with that of each stream."""
         self._memo["order"] = (None, ())
         self._at, self._pass = self._view.now, self._pass + 1
         self._named, self._alone, self._gone = None, alone, self._use.gone
         self.passing = self.current = True
-        self._everybody = everybody
+        self._every_job = every_job
         self.tried = []
         if self.askers:
             self.askers = {each.id: each for each in self.askers.values() if _asks(each)}
@@ -101,10 +101,10 @@ class Turns:
         self._gone_by = self._gone
         self._use.before.clear()
         self._streams.look_again()
-        for stream in self._streams.all() if everybody else ():
+        for stream in self._streams.all() if every_job else ():
             if stream.told:
                 self._let_told(stream, stream.told[0])
-        for bucket in () if everybody else self._streams.open:
+        for bucket in () if every_job else self._streams.open:
             for key, firsts in bucket.firsts.items():
                 self._let_first(firsts[0], (bucket, key))
         for stream in self._streams.untold:
@@ -130,7 +130,7 @@ class Turns:
                 self._follow(stream, entry, fresh=fresh)
                 continue
             self._kept_out = not fresh and self._streams.keeps_out(stream.kin)
-            if self._kept_out and not self._everybody:
+            if self._kept_out and not self._every_job:
                 continue
             self._named = place, stream, entry, fresh
             self.tried.append(entry[2])
@@ -151,7 +151,7 @@ class Turns:
         if job.asked_nodes:
             self.askers[job.id] = job
         self._follow(stream, entry, fresh=fresh)
-        if self._use.gone != self._gone_by and not self._everybody:
+        if self._use.gone != self._gone_by and not self._every_job:
             self._gone_by = self._use.gone
             for bucket in self._streams.look_again():
                 for each in list(self._streams.of(bucket)):

@@ -40,7 +40,7 @@ from makeway.hookspecs import hookimpl, of_selector
 from makeway.licences import LicenceLimits
 from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Limits, Selector
 from makeway_select_cons_tres.attempt import ConsAttempt
-from makeway_select_cons_tres.search import search, why_nobody
+from makeway_select_cons_tres.search import search, why_none
 from makeway_select_cons_tres.selector import ConsSelector
 
 __makeway_vendor__ = "slurm"
@@ -65,4 +65,4 @@ def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) 
     del view
     if not isinstance(attempt, ConsAttempt):
         return None
-    return search(attempt, candidates) or Blocked(detail=why_nobody(attempt, candidates))
+    return search(attempt, candidates) or Blocked(detail=why_none(attempt, candidates))

@@ -50,7 +50,7 @@ def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
     return None
 
 
-def why_nobody(attempt: ConsAttempt, candidates: Candidates) -> str:
+def why_none(attempt: ConsAttempt, candidates: Candidates) -> str:
     """Say what setting keeps jobs from being suspended where a search chose no job; empty: none does.
 
     The rule is slurm-preemption 5.2.5.

@@ -37,7 +37,7 @@ def cover_of(attempt: Asked, jobs: Sequence[Job], modes: Sequence[PreemptMode]) 
         return None
     free = selector.usable(attempt.job, request, nodes, request.limit - 1, _ANY_NUMBER)
     holders = _holders(nodes & ~free, jobs, modes)
-    blockers = _Desk(attempt, jobs, modes).who_must_leave(holders)
+    blockers = _Desk(attempt, jobs, modes).which_must_leave(holders)
     if blockers is None:
         return None
     return Cover(wanted=wanted, free=free.bit_count(), blockers=blockers)
@@ -87,7 +87,7 @@ class _Desk:
     def _counts(self) -> tuple[list[int], list[int]]:
         return self._books.counts()
 
-    def who_must_leave(self, holders: _Holders) -> dict[int, tuple[int, ...]] | None:
+    def which_must_leave(self, holders: _Holders) -> dict[int, tuple[int, ...]] | None:
         """Return node -> what has to leave it; None if that is open. Nodes that stay held are left
         out."""
         found: dict[int, tuple[int, ...]] = {}

@@ -290,7 +290,7 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.3",
     ),
-    "unable_on_the_rest_holds_up_nobody": Rule(
+    "unable_on_the_rest_holds_up_none": Rule(
         "a job that could not run on the nodes left in a pass of the main scheduler, even if they were idle, waits for "
         "ReqNodeNotAvail and closes no partition",
         "1",

@@ -53,7 +53,7 @@ class ActionContract(DecisionContract):
 
         self.every(_HOOK, check)
 
-    def test_nobody_frees_less_than_was_counted_on(self) -> None:
+    def test_none_frees_less_than_was_counted_on(self) -> None:
         """Where a mode that frees all was counted on, the plan has such a mode too, or fails."""
 
         def check(call: Call) -> str | None:

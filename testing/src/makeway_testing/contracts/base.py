@@ -108,7 +108,7 @@ class Contract:
     def checker(self, calls: Sequence[Call]) -> InvariantChecker:
         """Return what checks the invariants of one run; `calls` grows with it."""
         del calls
-        return PatientChecker(allowed=anybody)
+        return PatientChecker(allowed=any_victim)
 
     def draw(self) -> SearchStrategy[Scenario]:
         """Return `scenarios`, with the plugin, its settings and `config` in each."""
@@ -237,7 +237,7 @@ def _look_away(call: Call) -> None:
     del call
 
 
-def anybody(engine: Engine, entry: Preemption, victim: Job) -> str:
+def any_victim(engine: Engine, entry: Preemption, victim: Job) -> str:
     """Allow every preemption; what may go is what the contract for preempt plugins is about."""
     del engine, entry, victim
     return ""
@@ -269,4 +269,4 @@ def _test_that_calls() -> str:
     return next((name for name in names if name.startswith("test_")), "")
 
 
-__all__ = ["EXAMPLES", "Contract", "PatientChecker", "anybody"]
+__all__ = ["EXAMPLES", "Contract", "PatientChecker", "any_victim"]

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from makeway.errors import InvariantError
 from makeway.model import ClusterView, Gang, GangOrder, GangVerb, Job, JobState, Seconds, SuspendedBy
 from makeway_testing import builders
-from makeway_testing.contracts.base import PatientChecker, anybody
+from makeway_testing.contracts.base import PatientChecker, any_victim
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.failures import BreachError
 from makeway_testing.invariants import InvariantChecker
@@ -60,7 +60,7 @@ class GangContract(DecisionContract):
     def checker(self, calls: Sequence[Call]) -> InvariantChecker:
         """Return a checker that waits for a turn before it calls a job forgotten."""
         del calls
-        return PatientChecker(allowed=anybody, patience=self.timeslice)
+        return PatientChecker(allowed=any_victim, patience=self.timeslice)
 
     # ------------------------------------------------------------------------------- orders
     def test_orders_fit_the_jobs(self) -> None:
@@ -95,7 +95,7 @@ class GangContract(DecisionContract):
 
         self.hold(rule)
 
-    def test_random_runs_stop_somebody(self) -> None:
+    def test_random_runs_stop_a_job(self) -> None:
         """The random runs put the arbiter to the test: it stopped a job, or resumed one where none takes turns."""
         seen: list[GangOrder] = []
 
@@ -142,7 +142,7 @@ class GangContract(DecisionContract):
 
         self.hold(rule, self.equal_jobs(length))
 
-    def test_somebody_always_runs(self) -> None:
+    def test_some_job_always_runs(self) -> None:
         """Turns cost no time: equal jobs on one node end when the last would have ended one after another."""
         if self.timeslice is None:
             self.skip("jobs take no turns")

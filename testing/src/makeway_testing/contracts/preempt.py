@@ -176,7 +176,7 @@ class PreemptPolicyContract(DecisionContract):
 
         self.every(_HOOK, check)
 
-    def test_random_runs_displace_somebody(self) -> None:
+    def test_random_runs_displace_a_job(self) -> None:
         """The random runs put the policy to the test: it was asked, and named a job."""
         self.put_to_the_test(_HOOK, lambda call: bool(_named(call)), "named a candidate")
 

@@ -100,7 +100,7 @@ class ProtectContract(DecisionContract):
 
         self.every(_HOOK, check)
 
-    def test_random_runs_protect_somebody(self) -> None:
+    def test_random_runs_protect_a_job(self) -> None:
         """The random runs put the veto to the test: it was asked, and protected a job."""
         self.put_to_the_test(_HOOK, lambda call: bool(_protected(call.answer)), "protected a job")
 

@@ -198,7 +198,7 @@ class SelectContract(DecisionContract):
 
         self.hold(rule)
 
-    def test_everybody_gone_makes_room(self) -> None:
+    def test_all_gone_makes_room(self) -> None:
         """With all jobs removed by simulation and all nodes of its partition open, a possible job finds a place."""
 
         def rule(question: Question) -> str | None:
@@ -239,7 +239,7 @@ class SelectContract(DecisionContract):
 
         self.asked(rule)
 
-    def test_screen_drops_nobody_who_fits(self) -> None:
+    def test_screen_drops_none_that_fits(self) -> None:
         """What `screen` drops could not have started."""
         self.asked(lambda question: None, screened=True)
 

@@ -40,7 +40,7 @@ from makeway_live.agenda import Agenda
 from makeway_live.differences import differences
 from makeway_live.drive import Live
 from makeway_testing import builders
-from makeway_testing.contracts.base import Contract, PatientChecker, anybody
+from makeway_testing.contracts.base import Contract, PatientChecker, any_victim
 from makeway_testing.failures import BreachError
 from makeway_testing.policies import lower_tiers
 from makeway_testing.strategies import Scenario, contended
@@ -217,7 +217,7 @@ class WorldContract(Contract):
             if seen is not None:
                 seen.append(watch)
             live = Live(engine, watch, clock, agenda=Agenda(specs))
-            checker = PatientChecker(allowed=anybody) if checked else None
+            checker = PatientChecker(allowed=any_victim) if checked else None
             try:
                 self._turn(live, checker, surveyed=surveyed)
             except MakewayError:

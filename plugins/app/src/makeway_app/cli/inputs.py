@@ -177,7 +177,7 @@ def reader_of(path: Path) -> Adapted | None:
         return claiming[0]
     if not _is_toml(path):
         other = other_scheduler(head)
-        text = f"a configuration of {other}, which makeway does not read" if other else _nobody(path, readers)
+        text = f"a configuration of {other}, which makeway does not read" if other else _unread(path, readers)
         raise ConfigError(str(path), [Problem("", text)])
     return None
 
@@ -209,7 +209,7 @@ def _is_toml(path: Path) -> bool:
     return True
 
 
-def _nobody(path: Path, readers: Iterable[Adapted]) -> str:
+def _unread(path: Path, readers: Iterable[Adapted]) -> str:
     known = ", ".join(["TOML", *(reader.name for reader in readers)])
     package = registry.reader_of(path.name)
     hint = f"; 'pip install {package}' brings a reader for it" if package else ""

@@ -28,7 +28,7 @@ class Order:
         self.selector_decides = policies.selector_searches and not keeps_back
         """Whether all that decides about a job are its limits, the selector, and what it may displace."""
 
-    def nobody(self, job: Job) -> bool:
+    def names_none(self, job: Job) -> bool:
         """Whether `job` is known to have no candidates as things stand; asked once for all of its kind."""
         kind = self.kind_of(job) if self.selector_decides and self.kind_of is not None else None
         if kind is None:

@@ -257,7 +257,7 @@ class Placer:
             return self.action.wait(job, blocked, outcome_of(blocked), candidates, not_for)
         choice, unjudged = self.search.choose(job, question.allowed, candidates)
         if not isinstance(choice, Choice):
-            note = self.telling.why_nobody(question, candidates, choice)
+            note = self.telling.why_none(question, candidates, choice)
             return self.action.wait(job, blocked, outcome_of(blocked), candidates, note)
         room = self.search.room(job, choice, candidates)
         if unjudged:

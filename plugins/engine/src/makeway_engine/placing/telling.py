@@ -89,7 +89,7 @@ class Telling:
         if not_for:
             return not_for
         answer, _ = self._search.choose(question.job, question.allowed, candidates)
-        return "" if isinstance(answer, Choice) else self.why_nobody(question, candidates, answer)
+        return "" if isinstance(answer, Choice) else self.why_none(question, candidates, answer)
 
     def chosen(
         self,
@@ -115,7 +115,7 @@ class Telling:
         nodes = self._recorder.node_list(choice.placement.allocation.nodes)
         self._recorder.decided(attrs.evolve(decision, placement=nodes, victims=taken, method=choice.method))
 
-    def why_nobody(self, question: Question, candidates: Candidates, answer: Choice | Blocked | None) -> str:
+    def why_none(self, question: Question, candidates: Candidates, answer: Choice | Blocked | None) -> str:
         """Return why no victim was found; empty if nothing listens."""
         job = question.job
         if isinstance(answer, Blocked) and answer.detail:

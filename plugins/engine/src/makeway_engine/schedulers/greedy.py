@@ -63,8 +63,8 @@ class Greedy:
         barred = Barred(self._queue, equivalence_key, self._futile) if keeps and equivalence_key else None
         self._classes: Barred | Requests | None = requests or barred
         """What waits, by what it takes to say that a try would be in vain; None: each pass goes through it all."""
-        self._asks_whom = policies.names_heads
-        unheard = self._asks_whom and not attempts.placer.telling.notes
+        self._asks_for_head = policies.names_heads
+        unheard = self._asks_for_head and not attempts.placer.telling.notes
         self._in_vain = policies.in_vain() if unheard else None
         """Says why one that a policy names would wait; None: attempts are recorded, which takes each of them."""
 
@@ -76,7 +76,7 @@ class Greedy:
         room for another.
         """
         attempts = self._attempts
-        if self._asks_whom and (named := attempts.policies.next_to_try((), self._ledger)) is not None:
+        if self._asks_for_head and (named := attempts.policies.next_to_try((), self._ledger)) is not None:
             self._go_through_named(named)
             return
         arrivals = self._queue.take_arrivals()

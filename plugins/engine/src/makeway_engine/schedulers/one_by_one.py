@@ -109,8 +109,8 @@ class OneByOne(DeepQueue):
         """Begin a pass; say whether jobs are named one by one in it."""
         if not self.complete():
             return False
-        alone, everybody = len(self._queue) == len(self._entry_of), attempts.placer.telling.notes
-        return self._turns.begin(alone=alone, everybody=everybody) is True
+        alone, every_job = len(self._queue) == len(self._entry_of), attempts.placer.telling.notes
+        return self._turns.begin(alone=alone, every_job=every_job) is True
 
     def go_through(self, attempts: Attempts, ahead: Ahead) -> None:
         """Try those that are named, until none is.

@@ -59,10 +59,10 @@ class Settled:
     def closed_by(self, entry: Entry) -> None:
         """A job that found no room closes its partition."""
         job, order = entry[1], self._placer.order
-        whom_is_known = not self._placer.preemption or (
+        candidates_known = not self._placer.preemption or (
             order.kind_of is not None and order.kind_of(job) is not None
         )
-        if self._limited(job) or not whom_is_known or len(job.partitions) > 1:
+        if self._limited(job) or not candidates_known or len(job.partitions) > 1:
             self._doubtful = True
         if not self._heads:  # what starts behind it in this pass may be displaced by it later
             self._at = self._ledger.version, self._ledger.freed
@@ -109,7 +109,7 @@ class Settled:
                 or placer.glance.among((job,))
             ):
                 return False
-            if placer.preemption and not placer.order.nobody(job):
+            if placer.preemption and not placer.order.names_none(job):
                 return False
         self._at = ledger.version, ledger.freed
         return True

@@ -75,7 +75,7 @@ class Strict:
         self._going_on = GoingOn(attempts.queue, attempts.placer) if goes_on else None
         self._reserves = attempts.placer.policies.limits_say("reservations")
         self._clockwork = attempts.ledger.settings(Clockwork)
-        self._asks_of_rest = attempts.ledger.rule("unable_on_the_rest_holds_up_nobody")
+        self._asks_of_rest = attempts.ledger.rule("unable_on_the_rest_holds_up_none")
         self._unable: dict[str, tuple[NodeBits, JobSpec, bool]] = {}
         """By job id: the nodes that were left when that was asked last, and whether it could not run on them."""
         self._asked: dict[str, Seconds] = {}
