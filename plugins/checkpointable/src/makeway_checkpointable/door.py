@@ -1,6 +1,6 @@
 """Have a program saved from outside: a socket in its directory, for its own user alone.
 
-A save that was asked for here leaves the program standing still, so that whoever asked can end it; nothing that it
+A save that was asked for here leaves the program standing still, so that what asked can end it; nothing that it
 does afterwards is lost or done twice.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 _NAME = "door"
 _LONG = 3600.0
-"""Seconds that who asks waits; whoever runs this command has a limit of its own."""
+"""Seconds for which the asking process waits; what runs this command has a limit of its own."""
 
 
 class Door:

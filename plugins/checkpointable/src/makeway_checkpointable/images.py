@@ -1,4 +1,4 @@
-"""Keep what was saved: nobody else's, whole or not there at all, and known to be as it was written.
+"""Keep what was saved: no other user's, whole or not there at all, and known to be as it was written.
 
 ``DIR/image.N`` holds the files that criu wrote, and ``manifest.json``, which is written last: an image without one
 was never finished. A new image is made beside the old one, which goes when the new one is there.
@@ -120,7 +120,7 @@ class Place:
                 _remove(each)
 
     def set_aside(self, image: Path) -> Path:
-        """Keep an image that cannot be used where nobody takes it for one."""
+        """Keep an image that cannot be used where it is not taken for one."""
         aside = self.directory / REFUSED
         _remove(aside)
         image.rename(aside)
@@ -145,7 +145,7 @@ class Place:
 def read(image: Path) -> dict[str, Any]:
     """Return the manifest of an image that is as it was written.
 
-    :raises ImageError: it is damaged, or somebody else could have written it.
+    :raises ImageError: it is damaged, or another user could have written it.
     """
     _check_owner(image, closed=True)
     try:
@@ -238,7 +238,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _check_owner(path: Path, *, closed: bool = False) -> None:
-    """Refuse a directory that somebody else could have filled.
+    """Refuse a directory that another user could have filled.
 
     :param closed: whether others may not even read it.
     """

@@ -33,7 +33,7 @@ class Report:
 
     def _say(self, **words: str | float) -> None:
         if self._socket is not None:
-            with contextlib.suppress(OSError):  # nobody waits, and nobody is waited for
+            with contextlib.suppress(OSError):  # neither side waits for the other
                 self._socket.send(
                     json.dumps({"v": 1, **words}).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
                 )

@@ -296,7 +296,7 @@ class Warden:
         return True
 
     def _bring_back(self, image: Path, written: list[list[Any]], on_gpus: list[int]) -> str | None:
-        """Restore an image; return why that cannot be done. A criu that somebody killed says nothing of the image."""
+        """Restore an image; return why that cannot be done. A criu that was killed says nothing of the image."""
         log = self._place.directory / "restore.log"
         for _ in range(_TRIES):
             self._status = None

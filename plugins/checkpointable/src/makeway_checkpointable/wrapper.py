@@ -38,7 +38,7 @@ _FIRST_LOOK = 5.0
 _ALMOST_AT_ONCE = 2.0
 """Seconds within which a signal to all processes of a job reaches this one after the program."""
 _LEFT_ALONE = 120.0
-"""Seconds after which a program that was saved by word of another goes on, if nobody ended it."""
+"""Seconds after which a program that was saved by word of another goes on, if it was not ended."""
 
 
 def run(
@@ -185,7 +185,7 @@ class _Wrapper:
     def _open(self) -> None:
         """Let another process have the program saved; it stands still from then on.
 
-        Where it stands still already, it is as it was saved, and whoever asks again hears that.
+        Where it stands still already, it is as it was saved, and what asks again hears that.
         """
         if not self._door.take():
             return
