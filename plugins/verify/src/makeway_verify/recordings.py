@@ -37,9 +37,9 @@ _ELSEWHERE = "scenarios whose recording is a file of its own need --recorded"
 
 
 def scenario_readers(path: Path) -> list[ScenarioReader]:
-    """Return who plays scenarios whose recordings are files of their own.
+    """Return the readers that play scenarios whose recordings are files of their own.
 
-    :raises ConfigError: nobody does.
+    :raises ConfigError: none does.
     """
     offered, failed = registry.offered("recordings")
     note("warning", map(str, failed))
@@ -50,9 +50,9 @@ def scenario_readers(path: Path) -> list[ScenarioReader]:
 
 
 def reader_of(path: Path, readers: Sequence[ScenarioReader]) -> ScenarioReader:
-    """Return who plays one scenario.
+    """Return the reader that plays one scenario.
 
-    :raises ConfigError: it cannot be read, or nobody knows it.
+    :raises ConfigError: it cannot be read, or no reader knows it.
     """
     head = read_head(path)
     for reader in readers:
