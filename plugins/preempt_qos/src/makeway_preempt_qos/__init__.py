@@ -94,7 +94,7 @@ def grace_of(job: Job) -> Seconds:
 
 
 def looks_at_priority(qos: Qos | None, view: ClusterView) -> bool:
-    """Whether a job's own priority has a say in whom jobs of `qos` may displace (section 1.5)."""
+    """Whether a job's own priority has a say in what jobs of `qos` may displace (section 1.5)."""
     setting = qos.preempt_mode if qos is not None else None
     return has_flag(ModeFlag.WITHIN, setting, view) or (
         view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, setting, view)
