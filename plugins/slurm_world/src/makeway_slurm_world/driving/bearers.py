@@ -2,7 +2,7 @@
 
 A controller that is killed forgets jobs that it took seconds before, and gives their numbers again (4.2). A job
 that was requeued has a later SubmitTime too, but counts one restart more. While it leaves its nodes it shows that
-restart and the old SubmitTime (seen on Slurm 22.05.8), so nobody is judged then.
+restart and the old SubmitTime (seen on Slurm 22.05.8), so no job is judged then.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def start_together(
 
 
 def take_back_together(parts: Sequence[LiveJob], requests: Mapping[str, Request]) -> Iterator[Order]:
-    """Yield the calls that undo a start that was not made: first nobody has the lease, then all are as they were."""
+    """Yield the calls that undo a start that was not made: first no job has the lease, then all are as they were."""
     yield orders.leave_lease(orders.whole(parts[0].id))
     for part in parts:
         if part.id in requests:

@@ -159,7 +159,7 @@ class Eyes:
 
     @property
     def leaving(self) -> bool:
-        """Whether a job is completing on a watched node: nobody says when it is gone."""
+        """Whether a job is completing on a watched node: nothing says when it is gone."""
         leaving = (job for job in self.jobs.values() if job.state is JobState.COMPLETING)
         return any(name in self._nodes for job in leaving for name in job.nodes)
 
@@ -183,7 +183,7 @@ def cores_of(job: LiveJob) -> dict[str, set[int]]:
 
 
 def in_use(job: LiveJob, eyes: Eyes) -> bool:
-    """Whether somebody else is at work on CPUs of a job, or of one of its components."""
+    """Whether another job is at work on CPUs of a job, or of one of its components."""
     parts = eyes.parts(job)
     ours = {part.id for part in parts}
     return any(

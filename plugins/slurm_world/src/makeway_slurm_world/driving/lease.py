@@ -1,6 +1,6 @@
-"""The reservation that keeps everybody else from starting on makeway's nodes (slurm-live 1.2).
+"""The reservation that keeps all others from starting on makeway's nodes (slurm-live 1.2).
 
-It is taken for a minute and renewed after a third of that. If nobody renews it any more, it ends by itself, and Slurm
+It is taken for a minute and renewed after a third of that. If it is not renewed any more, it ends by itself, and Slurm
 schedules the nodes again.
 """
 
@@ -33,7 +33,7 @@ class Lease:
     def take(self, now: Seconds) -> None:
         """Take it, or go on with the one that the notebook says is ours.
 
-        :raises LeaseError: somebody else has a reservation of that name, or Slurm refuses.
+        :raises LeaseError: the reservation of that name is not ours, or Slurm refuses.
         :raises Away: the controller does not answer.
         """
         there = reservation(self._hand, self.name)

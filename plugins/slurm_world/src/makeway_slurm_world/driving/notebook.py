@@ -54,7 +54,7 @@ class Pages:
     requests: dict[str, Request] = attrs.field(factory=dict)
     """Job whose request was changed -> what it was."""
     suspended: tuple[str, ...] = ()
-    """Jobs that were stopped for others: nobody but an operator resumes them."""
+    """Jobs that were stopped for others: only an operator resumes them."""
     held: tuple[str, ...] = ()
     """Jobs that Slurm holds because they were requeued when stopped."""
 

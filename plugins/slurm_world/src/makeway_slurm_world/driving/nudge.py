@@ -1,7 +1,7 @@
 """Be told that something happened: a site's hook script touches a file (slurm-live 3).
 
 PrologSlurmctld, EpilogSlurmctld and job_submit/lua can do so. It is a hint to look now, and never the source of truth:
-whoever misses it looks when it is time anyway.
+a world that misses it looks when it is time anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Nudge:
     def __init__(self, path: str) -> None:
         """Remember how it stands.
 
-        :param path: empty: there is none, and nobody is ever nudged.
+        :param path: empty: there is none, and no nudge ever comes.
         """
         self._path = Path(path) if path else None
         self._last = self._mark()
@@ -56,7 +56,7 @@ class Nudge:
             grain = min(until, now + GRAIN)
             clock.wait(grain)
             if clock.now() < grain:
-                return  # somebody woke us
+                return  # we were woken
 
 
 __all__ = ["GRAIN", "SETTLE", "Nudge"]

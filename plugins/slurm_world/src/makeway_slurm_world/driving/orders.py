@@ -16,7 +16,7 @@ def _update(*words: str) -> Order:
 
 # --------------------------------------------------------------------------------------- lease
 def take_lease(name: str, nodes: str, seconds: float) -> Order:
-    """Keep everybody else from starting on `nodes`; everyone's jobs may be put into it (slurm-live 1.2)."""
+    """Keep all others from starting on `nodes`; everyone's jobs may be put into it (slurm-live 1.2)."""
     return Order(
         (
             "scontrol",

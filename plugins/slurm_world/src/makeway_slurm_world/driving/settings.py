@@ -29,7 +29,7 @@ class Settings:
     het_start_limit: float = attrs.field(default=90.0, validator=_positive)
     """The same for heterogeneous jobs, which Slurm starts in its backfill turns alone: every bf_interval, 30 s."""
     suspend_wait: float = attrs.field(default=2.0, validator=_not_negative)
-    """Seconds from a suspension until somebody else is started there: a job may catch SIGTSTP that long (2.2)."""
+    """Seconds from a suspension until another job is started there: a job may catch SIGTSTP that long (2.2)."""
     restart_margin: float = attrs.field(default=10.0, validator=attrs.validators.ge(2.0))
     """Seconds before a requeued job starts again on a node that it left; less than 2 may fail the job (2.1)."""
 

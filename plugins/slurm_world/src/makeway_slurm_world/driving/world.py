@@ -109,7 +109,7 @@ class SlurmWorld:
         self._events: list[Event] = []
         self._nudge = Nudge(self._settings.nudge)
         self._settle: Seconds = SETTLE
-        """Seconds until the next look, while something is under way of which nobody tells the end."""
+        """Seconds until the next look, while something is under way whose end is not told."""
         self._poll_at: Seconds = 0.0
         self._fresh = True
         """Whether the engine may know jobs of an earlier daemon, and is told everything again."""

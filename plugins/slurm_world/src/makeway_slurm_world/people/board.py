@@ -1,6 +1,6 @@
-"""What everybody may know: the queue as the policy sees it, who makes way for whom, and why somebody waits.
+"""What all users may know: the queue as the policy sees it, which jobs make way for which, and why one waits.
 
-The loop that decides pins it up; whoever asks reads what was pinned up last. Instants are Unix time, lengths seconds.
+The loop that decides pins it up; a reader gets what was pinned up last. Instants are Unix time, lengths seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from makeway_live.views import Displacers, Shown
 
 _log = logging.getLogger("makeway")
 PATIENCE = 5.0
-"""Seconds for which somebody who asks waits for the queue as it is now; then for the one that was pinned up last."""
+"""Seconds for which a user who asks waits for the queue as it is now; then for the one that was pinned up last."""
 EVERY = 10.0
 """Seconds between two writings of the file."""
 _MOST = 8
@@ -40,7 +40,7 @@ class Board:
     ) -> None:
         """Begin with nothing.
 
-        :param file: everybody may read it; None: there is none.
+        :param file: all users may read it; None: there is none.
         :param wake: lets the loop turn soon; called from any thread.
         """
         self.past = Past(journal)
@@ -65,7 +65,7 @@ class Board:
     def turned(
         self, engine: Engine, steps: int, now: Seconds, wall: float, unwritten: Step | None = None
     ) -> None:
-        """Pin the queue up, if somebody wants to see it; called after each turn of the loop.
+        """Pin the queue up, if a user wants to see it; called after each turn of the loop.
 
         :param steps: how many steps the engine has made.
         :param unwritten: a step that could not be written down: what it decided has not been done.

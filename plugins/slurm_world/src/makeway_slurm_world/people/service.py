@@ -24,7 +24,7 @@ from makeway_slurm_world.people.board import Board
 _FORBIDDEN = "makeway only tells here; sbatch, scancel and scontrol change jobs of Slurm"
 _MOST = 1_000_000
 _LONGEST = 1 << 20
-"""Bytes that are read of what somebody sends."""
+"""Bytes that are read of what a client sends."""
 
 
 class SocketError(MakewayError):
@@ -94,7 +94,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Leave a broken conversation to whoever broke it."""
+        """Leave a broken conversation to the client that broke it."""
 
 
 def _answer(board: Board, parts: list[str], asked: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
@@ -128,8 +128,8 @@ class Service:
     def __init__(self, path: Path, board: Board) -> None:
         """Take the socket, and begin to answer.
 
-        :param path: everybody who may enter its directory may ask.
-        :raises SocketError: it is somebody else's, or cannot be made.
+        :param path: all users who may enter its directory may ask.
+        :raises SocketError: it is another user's, or cannot be made.
         """
         self.path = path
         try:
@@ -145,7 +145,7 @@ class Service:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Answer no one any more."""
         self._server.over.set()
         self._server.shutdown()
         self._server.server_close()
@@ -168,7 +168,7 @@ class _short:  # noqa: N801  # used like a function
 
 
 def _is_answered(path: Path) -> bool:
-    """Whether somebody listens there."""
+    """Whether a process listens there."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe, _short(path) as address:
         probe.settimeout(5.0)
         probe.connect(address)

@@ -1,7 +1,7 @@
 """Turn what a running controller says of its configuration into a slurm.conf, for the reader of that.
 
 ``scontrol show config`` prints every parameter, set or not, with units and in words of its own; partitions and nodes
-are printed with what they are doing beside what they are. What is left is what somebody set, in the file's own words.
+are printed with what they are doing beside what they are. What is left is what the site set, in the file's own words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSET = frozenset(
     TopologyPlugin=topology/default TopologyPlugin=topology/flat VSizeFactor=0 AllowSpecResourcesUsage=No
     SelectTypeParameters=NONE MaxBatchRequeue=5""".split()
 )
-"""What is printed where nobody set anything, as 22.05 to 25.11 print it."""
+"""What is printed where nothing was set, as 22.05 to 25.11 print it."""
 _NO_VALUE = frozenset(("NONE", "UNLIMITED", "INFINITE"))
 _PARTITION = {
     name.lower(): name
@@ -70,7 +70,7 @@ def settings(text: str) -> dict[str, str]:
 
 
 def global_lines(found: Mapping[str, str]) -> Iterator[str]:
-    """Yield the parameters that somebody set and that matter to a scheduler, as slurm.conf has them."""
+    """Yield the parameters that the site set and that matter to a scheduler, as slurm.conf has them."""
     for key, value in found.items():
         name = _KEPT.get(key.lower())
         if name is None or f"{name}={value}" in _UNSET:

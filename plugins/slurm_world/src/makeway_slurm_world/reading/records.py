@@ -1,6 +1,6 @@
 """Split the lines of ``scontrol -o`` into keys and values.
 
-Values are not quoted, and some are what people typed: names, comments, paths. Whoever names a job
+Values are not quoted, and some are what people typed: names, comments, paths. A user who names a job
 ``x JobState=RUNNING`` may not fool the reader: the fields that Slurm itself writes stand between two that can be
 found, and a record in which they can be found twice is not believed at all.
 """
@@ -28,7 +28,7 @@ _PLACE = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=([0-9]+) GRES=(\S*)")
 
 
 class UnreadableError(Exception):
-    """A record that cannot be told from what somebody typed."""
+    """A record that cannot be told from what a user typed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -62,7 +62,7 @@ class JobRecord:
 
 
 def pairs(line: str) -> dict[str, str]:
-    """Split a line of ``Key=Value`` in which nobody types; the first of a key counts."""
+    """Split a line of ``Key=Value`` in which no user types; the first of a key counts."""
     found: dict[str, str] = {}
     marks = list(_KEY.finditer(line))
     ends = [*(mark.start() for mark in marks[1:]), len(line)]

@@ -130,7 +130,7 @@ class Hand(Reader):
     def tell(self, order: Order) -> Answer:
         """Run a command that changes something; whether it did is in the answer, and to be seen afterwards.
 
-        :raises Away: the controller does not answer; nobody knows whether it was done.
+        :raises Away: the controller does not answer; whether it was done is unknown.
         :raises SlurmError: the command is missing.
         """
         return self._run(order.words, may_fail=True)

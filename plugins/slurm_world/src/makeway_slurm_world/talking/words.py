@@ -94,7 +94,7 @@ ASSOCIATIONS = Question(("sacctmgr", "-P", "show", "assoc", "tree"))
 
 
 def would_start(arguments: Words) -> Question:
-    """Ask Slurm itself when a job would start, and whom it would displace (slurm-live 5)."""
+    """Ask Slurm itself when a job would start, and what it would displace (slurm-live 5)."""
     return Question(("sbatch", "--test-only", *arguments))
 
 
