@@ -6,13 +6,13 @@ This module imports nothing: the keepers of jobs start from here, and must stay 
 module       what it owns
 ============ ========================================================================
 plugin       what makeway finds: the world, its settings
-submission   what to run for a job and as whom
+submission   what to run for a job, and as which user
 processes    the world itself, from the engine's actions to what keepers are asked for
 daemon       the process that decides, writes down and answers; imports aiohttp
 commands     what people type
 places       where state and socket are
 requests     what people submit
-default      the configuration of a machine that nobody has configured
+default      the configuration of a machine that is not configured
 terminals    jobs in the foreground, and who sits at their terminals
 doctor       what the machine can and cannot do
 units        systemd units

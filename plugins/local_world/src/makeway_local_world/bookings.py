@@ -339,7 +339,7 @@ def makeway_preempt_candidates(preemptor: Job, active: Sequence[Job], view: Clus
     if not going:
         return None
     wants = wants_gpus(preemptor)
-    # 1. who holds GPUs, if these are wanted  2. the lowest tier  3. whoever lost least: the last to start
+    # 1. holders of GPUs, if these are wanted  2. the lowest tier  3. the least lost: the last to start
     going.sort(
         key=lambda job: (
             wants and not holds_gpus(job),

@@ -1,4 +1,4 @@
-"""Make the configuration of a machine that nobody has configured: its own CPUs, memory and GPUs.
+"""Make the configuration of a machine that is not configured: its own CPUs, memory and GPUs.
 
 Two partitions share them. Jobs of ``urgent`` suspend those of ``normal``; jobs that hold GPUs are requeued instead,
 since a suspended process keeps its GPU's memory (local-world 2.3). A job that is requeued keeps its place in the queue.
@@ -117,7 +117,7 @@ def check(config: Config, source: str, found: int | None = None) -> list[str]:
 
 
 def _unseen(config: Config) -> list[str]:
-    """Say which uses of this machine its partitions would make way for, and nobody sees."""
+    """Say which uses of this machine its partitions would make way for, and that are not seen."""
     wanted = {name: each.name for each in config.partition[::-1] for name in each.vacate_on_use}
     if not wanted:
         return []

@@ -25,7 +25,7 @@ def makeway_preempt_candidates(preemptor: Job, active: Sequence[Job], view: Clus
     victims = [job for job in holders if may_go(job)]
     if not victims:
         return None
-    # 1. the lowest tier  2. whoever lost least: the last to start  3. the job table
+    # 1. the lowest tier  2. the least lost: the last to start  3. the job table
     victims.sort(key=lambda job: (job.partition.priority_tier, -(job.started_at or 0.0), job.index))
     kept = {job.id: "it may not be requeued, or its partition is off" for job in holders if not may_go(job)}
     return Candidates(jobs=tuple(victims), modes=(PreemptMode.REQUEUE,) * len(victims), protected=kept)

@@ -75,7 +75,7 @@ def _path(text: str | None) -> Path | None:
 def make_private(directory: Path) -> None:
     """Make a directory that only this user may enter, or take one that is.
 
-    :raises PlaceError: it is somebody else's, a link, no directory, or others may write there.
+    :raises PlaceError: it is another user's, a link, no directory, or others may write there.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
@@ -85,7 +85,7 @@ def make_private(directory: Path) -> None:
 
 
 def make_public(directory: Path) -> None:
-    """Make a directory that everybody may enter and only this user may write to.
+    """Make a directory that all users may enter and only this user may write to.
 
     :raises PlaceError: as `make_private`.
     """

@@ -58,7 +58,7 @@ def candidates(environ: Mapping[str, str] | None = None) -> list[str]:
 
 
 def check_owned(directory: Path, owners: tuple[int, ...] | None = None) -> None:
-    """Check that a directory is one, and that nobody but its owner may write to it.
+    """Check that a directory is one, and that only its owner may write to it.
 
     :param owners: who may own it; None: this user.
     :raises PlaceError: it is not so.

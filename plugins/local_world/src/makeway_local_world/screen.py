@@ -1,6 +1,6 @@
 """The screen of ``makeway monitor``: cores, GPUs, queue, and the story and the output of one job.
 
-It asks the daemon as every command does, and opens output with the rights of whoever looks. Nothing that others
+It asks the daemon as every command does, and opens output with the rights of the user who looks. Nothing that others
 wrote is read as markup, and what would move the cursor is escaped.
 """
 

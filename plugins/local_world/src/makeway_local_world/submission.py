@@ -1,4 +1,4 @@
-"""What to run for a job, and as whom.
+"""What to run for a job, and as which user.
 
 The daemon stores a submission before the engine hears of the job; the world reads it when the job starts::
 
@@ -232,7 +232,7 @@ def encoded(submission: Submission) -> bytes:
 
 
 def store(state: Path, submission: Submission) -> None:
-    """Store a submission in the state directory, readable by nobody else; when this returns, it survives a crash.
+    """Store a submission in the state directory, readable by no other user; when this returns, it survives a crash.
 
     :raises OSError: it could not be stored.
     """

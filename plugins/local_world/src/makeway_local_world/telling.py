@@ -1,7 +1,7 @@
 """Tell a user of what happens to a job: ``python -m makeway_local_world.telling --mail ANN --webhook URL --desktop``.
 
 The keeper of the job starts it with the rights of the job's owner, in the job's environment. Nothing here runs as
-root, and nobody else can make it run. What it is told comes from variables (``MAKEWAY_EVENT`` and others).
+root, and no other user can make it run. What it is told comes from variables (``MAKEWAY_EVENT`` and others).
 """
 
 from __future__ import annotations

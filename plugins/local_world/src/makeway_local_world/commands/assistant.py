@@ -1,6 +1,6 @@
 """``makeway mcp``: the daemon's queue as tools of an assistant (Model Context Protocol), over standard streams.
 
-Whoever starts it is whose rights it has: it asks the daemon over its socket, as every command does.
+It has the rights of the user who starts it: it asks the daemon over its socket, as every command does.
 """
 
 from __future__ import annotations

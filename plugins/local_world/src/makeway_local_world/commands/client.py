@@ -76,7 +76,7 @@ class Daemon:
 
         :param path: its socket; None: the first one that is there, of those where it may be.
         :raises Absent: there is none.
-        :raises PlaceError: the socket lies where somebody else could have put it.
+        :raises PlaceError: the socket lies where another user could have put it.
         """
         self.path = find() if path is None else os.fspath(path)
         self._told = ""
@@ -206,7 +206,7 @@ def find(environ: Mapping[str, str] | None = None) -> str:
     """Return the socket of the daemon that is meant.
 
     :raises Absent: there is none.
-    :raises PlaceError: it lies where somebody else could have put it.
+    :raises PlaceError: it lies where another user could have put it.
     """
     looked = candidates(environ)
     for path in looked:

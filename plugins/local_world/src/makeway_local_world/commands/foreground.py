@@ -1,4 +1,4 @@
-"""``makeway run`` and ``makeway attach``: jobs in the foreground, with the terminal of whoever starts them."""
+"""``makeway run`` and ``makeway attach``: jobs in the foreground, with the terminal of the user who starts them."""
 
 from __future__ import annotations
 

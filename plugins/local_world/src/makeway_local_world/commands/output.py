@@ -81,7 +81,7 @@ def _show(about: Mapping[str, Any], which: str, lines: int | None, *, only_path:
 
 
 def end_of(path: str, lines: int) -> str:
-    """Return the last lines of a file that is somebody's output, with rights of one's own.
+    """Return the last lines of a file that is a job's output, with rights of one's own.
 
     :raises OSError: it cannot be read.
     """
@@ -93,7 +93,7 @@ def end_of(path: str, lines: int) -> str:
 
 
 def _plain_file(path: str, flags: int) -> int:
-    """Open without waiting, should it be a pipe that nobody writes to."""
+    """Open without waiting, should it be a pipe that nothing writes to."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 

@@ -1,4 +1,4 @@
-"""``makeway stats``: who used the machine, who waited, and whom it was taken from."""
+"""``makeway stats``: who used the machine, who waited, and from which users it was taken."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def stats(since: float | None, user: str | None, as_json: bool) -> None:
 
 
 def by_user(jobs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return user -> what that user's jobs come to, whoever used most first.
+    """Return user -> what that user's jobs come to, the one that used most first.
 
     ``lost`` are CPU-hours that requeues and cancels threw away; ``wait`` is the mean from submission to the last start
     of those that started; ``stopped`` the sum of suspensions.

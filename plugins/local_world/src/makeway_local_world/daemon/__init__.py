@@ -14,7 +14,7 @@ views        jobs, as they are shown
 past         what the journal says of jobs that have ended, and of what happened
 verbs        what people ask for, as commands of the engine
 foresight    copies of the engine that run on
-why          why, when and whom, in sentences
+why          why, when and what it displaces, in sentences
 outlook      what these sentences are made of
 wards        nodes that people have drained
 reserve      a full disk: room kept to record ends

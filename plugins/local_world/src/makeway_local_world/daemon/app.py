@@ -59,7 +59,7 @@ STEPS: web.AppKey[Steps] = web.AppKey("steps", Steps)
 OPENER: web.AppKey[Callable[..., Awaitable[str]]] = web.AppKey("opener")
 FAIRNESS: web.AppKey[Fairness] = web.AppKey("fairness", Fairness)
 _SILENT = logging.Logger("makeway.http", logging.CRITICAL + 1)
-"""What is no HTTP is answered, and not told: whoever sends it would write the log."""
+"""What is no HTTP is answered, and not told: a sender would write the log."""
 SERVER: Mapping[str, Any] = {
     "handle_signals": False,
     "access_log": None,

@@ -1,4 +1,4 @@
-"""Keep the calendar of the machine: which CPUs, GPUs and memory are booked, by whom, and when (local-world 9).
+"""Keep the calendar of the machine: which CPUs, GPUs and memory are booked, by which user, and when (local-world 9).
 
 Bookings lie in a file of the state directory, which is written before the engine hears of them. The engine has them as
 ``limits/bookings``, in the configuration that it goes on under: another one, whenever the calendar changes.

@@ -1,6 +1,6 @@
 """Let other threads ask and tell the engine, one after another, between its steps.
 
-The engine's thread is the process's main thread: time limits on plugins need its signals. Whoever asks hands over a
+The engine's thread is the process's main thread: time limits on plugins need its signals. A caller hands over a
 function, which runs there between two steps, and gets its result as a future. What changes something feeds events,
 and is answered after the step that wrote them down.
 """
@@ -55,12 +55,12 @@ class _Call:
     """Fed before `work` is done, which then waits for the step."""
 
     def answer(self, result: Any) -> None:
-        """Give what was asked for, unless nobody waits for it any more."""
+        """Give what was asked for, unless nothing waits for it any more."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        """Say why it was not done, unless nobody waits for that any more."""
+        """Say why it was not done, unless nothing waits for that any more."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
 
@@ -136,7 +136,7 @@ class Desk:
     def turn(self) -> None:
         """Do what was asked for, and let the engine go one turn on.
 
-        A turn that fails on what somebody asked for is gone through again, one call after another: the one that makes
+        A turn that fails on what was asked for is gone through again, one call after another: the one that makes
         it fail is refused, and the others are done.
         """
         told = self._do_calls()

@@ -1,7 +1,7 @@
-"""Share the daemon out between users: requests, bytes, and who computes; nobody's requests hold up those of others.
+"""Share the daemon out between users: requests, bytes, and who computes; no user's requests hold up those of others.
 
 Each user has an allowance of requests that grows with time. A request takes one from it, and one for each piece of
-what it brings and gets, so whoever asks for much asks less often. Operators are trusted with that.
+what it brings and gets, so a user who asks for much asks less often. Operators are trusted with that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Look ahead with a copy of the engine: it adopts what there is, and runs on in the simulated world.
 
-Nobody knows how long jobs will work; the copy takes it that each uses its whole time limit. So an instant found here
+It is unknown how long jobs will work; the copy takes it that each uses its whole time limit. So an instant found here
 is the latest, unless something comes in between: "about", and "if ... uses its whole limit".
 """
 
@@ -31,7 +31,7 @@ MONTH: Seconds = 31 * 86400.0
 
 @attrs.frozen(kw_only=True)
 class Taken:
-    """Somebody who makes way."""
+    """A job that makes way."""
 
     job: str
     how: str
@@ -50,7 +50,7 @@ class Foresight:
     checks: Sequence[Check] = ()
     """The policy's check list, if it has one."""
     takes: tuple[Taken, ...] = ()
-    """Whom it displaces until it starts."""
+    """What it displaces until it starts."""
     after: tuple[str, ...] = ()
     """Jobs that end, or reach their limit, right when it starts: what it waits for."""
     cut_short: bool = False

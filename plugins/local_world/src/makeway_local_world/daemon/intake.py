@@ -117,7 +117,7 @@ class Intake:
     def _forget_orphans(self, known: set[str]) -> None:
         """Delete what was stored for jobs that never came in, or that the journal has forgotten; not what was started.
 
-        Nobody was answered about the former; the latter's starts were forgotten with them.
+        No user was answered about the former; the latter's starts were forgotten with them.
         """
         started = {job_id for job_id, _ in all_keys(self._state)}
         names = {submission.file_name(submission.stored_as(job_id)) for job_id in known | started}
@@ -155,7 +155,7 @@ class Intake:
             taken = await self._make(request, who, free)
         except BaseException as error:
             promise.set_exception(error)
-            promise.exception()  # nobody else may be waiting
+            promise.exception()  # perhaps nothing else waits
             raise
         else:
             self._keys[key] = taken.jobs

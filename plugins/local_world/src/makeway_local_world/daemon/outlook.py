@@ -1,4 +1,4 @@
-"""Tell why a job does not run, about when it will, and whom another would displace; nothing is changed by that."""
+"""Tell why a job does not run, about when it will, and what another would displace; nothing is changed by that."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Outlook:
         return {**answer, "told": [f"array {array_id}: {counts}", *answer["told"]]}
 
     async def whom(self, caller: Caller, request: Request) -> dict[str, Any]:
-        """Tell whom a job would displace now, without submitting it."""
+        """Tell what a job would displace now, without submitting it."""
         live = self._service.live
         who = who_is(caller.uid, caller.gid)
 

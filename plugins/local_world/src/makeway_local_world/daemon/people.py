@@ -25,7 +25,7 @@ from makeway_local_world.requests import Who
 
 
 class Forbidden(MakewayError):  # noqa: N818  # an answer, not a fault
-    """Somebody asks for what he may not do."""
+    """A user asks for what is not allowed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +37,7 @@ class Rules:
     operators: tuple[str, ...] = ()
     """User names, and ``@group`` for all members of a group."""
     attributes: tuple[str, ...] = ()
-    """Attributes that everybody may give jobs; operators give any."""
+    """Attributes that all users may give jobs; operators give any."""
     private: bool = False
     """Whether names and commands of others' jobs are hidden."""
     share: Share = attrs.field(factory=Share)
@@ -45,7 +45,7 @@ class Rules:
     owner: int = attrs.field(factory=os.geteuid)
     """The daemon's user."""
     web: str = "all"
-    """Who may ask for a page: ``all``, ``operators``, or nobody (``off``)."""
+    """Who may ask for a page: ``all``, ``operators``, or no user (``off``)."""
     web_port: int = 0
     """Where it is served; 0: anywhere."""
     bookings: Bounds = attrs.field(factory=Bounds)
@@ -79,7 +79,7 @@ class Rules:
         return name in self.operators or any(_is_member(name, uid, group) for group in groups)
 
     def port_for(self, uid: int, wanted: int) -> int:
-        """Return the port of the page for somebody who wants one, or any (0).
+        """Return the port of the page for a user who wants one, or any (0).
 
         :raises Forbidden: there is to be no page for this user, or the port is not for this user to choose.
         """
@@ -104,7 +104,7 @@ class Rules:
 
 
 def forbid(rules: Rules, uid: int, what: str) -> None:
-    """Let nobody but operators go on.
+    """Let only operators go on.
 
     :raises Forbidden: the user is none.
     """

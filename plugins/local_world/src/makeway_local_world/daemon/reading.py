@@ -1,4 +1,4 @@
-"""Show on the page what a job has printed: read by a process that has the rights of whoever reads.
+"""Show on the page what a job has printed: read by a process that has the rights of the reader.
 
 The daemon opens no file of a user. It trusts nothing that comes back but its length: the process is the reader's.
 """
@@ -79,7 +79,7 @@ def _groups(who: Who) -> list[int]:
     try:
         return sorted(os.getgrouplist(pwd.getpwuid(who.uid).pw_name, who.gid))
     except KeyError:
-        return [who.gid]  # a number that has no name has no groups, whoever is called like it
+        return [who.gid]  # a number that has no name has no groups, even if a user is called like it
 
 
 __all__ = ["MOST", "answer", "read"]

@@ -322,7 +322,7 @@ class Service:
         return outcome
 
     async def request(self, caller: Caller, job_id: str, *, failed: bool) -> dict[str, Any]:
-        """Return what another submission like that of a job asks for; whoever asks adds the environment.
+        """Return what another submission like that of a job asks for; the client adds the environment.
 
         :param failed: whether only those tasks are wanted that failed.
         """
@@ -390,7 +390,7 @@ class Service:
     async def reload(self, text: str, source: str) -> dict[str, Any]:
         """Go on under another configuration; if it does not fit, nothing changes and the reason is raised.
 
-        :param text: the configuration, as TOML: whoever asks has read it with rights of his own.
+        :param text: the configuration, as TOML: the client has read it with rights of its own.
         :raises ConfigError, PluginError, PolicyError, JournalError: it cannot take over.
         """
         config = parse_toml(text, source)
@@ -423,7 +423,7 @@ class Service:
 
     # --------------------------------------------------------------------------------- logs
     async def logs(self, caller: Caller, job_id: str) -> dict[str, Any]:
-        """Tell where the output of a job is; whoever asks opens it with rights of his own."""
+        """Tell where the output of a job is; the client opens it with rights of its own."""
         tasks = await self.tasks(job_id)
         if tasks != [job_id]:
             return {"job": job_id, "tasks": tasks}

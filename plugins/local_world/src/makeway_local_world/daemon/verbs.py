@@ -85,7 +85,7 @@ class Outcome:
     commands: list[Command] = attrs.field(factory=list)
 
     def forget(self, job_ids: Collection[str]) -> None:
-        """Say nothing of these jobs: nobody named them, and they ended before the order reached them."""
+        """Say nothing of these jobs: they were not named, and ended before the order reached them."""
         self.done = [each for each in self.done if each not in job_ids]
         self.refused = {each: why for each, why in self.refused.items() if each not in job_ids}
 
@@ -111,7 +111,7 @@ class Verbs:
         :param held_back: why a job waits for others; None: it does not.
         :param ended: the state of a job that the engine no longer has; None: it is unknown.
         :param instant: an instant of Unix time on the run's clock.
-        :param displaced_by: for whom a suspended job makes way; empty: for nobody known.
+        :param displaced_by: the job that a suspended one makes way for; empty: none is known.
         """
         self._engine = engine
         self._rules = rules
@@ -256,7 +256,7 @@ class Verbs:
             if highest is job:
                 return []
             return [Command("priority", job.id, None, str(min(highest.priority + 1, 2**32 - 1)))]
-        # The places that the user has are dealt out anew, so that nobody else loses one.
+        # The places that the user has are dealt out anew, so that no other user loses one.
         places = [each.priority for each in waiting]
         order = [job, *(each for each in waiting if each is not job)]
         return [

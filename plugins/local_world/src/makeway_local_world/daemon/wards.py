@@ -54,7 +54,7 @@ class Drain:
 
 
 def read(state: Path) -> Drain | None:
-    """Return who drained the machine; None: nobody did."""
+    """Return who drained the machine; None: no one did."""
     try:
         return Drain(**json.loads((state / _FILE).read_text()))
     except (OSError, ValueError, TypeError):
@@ -62,7 +62,7 @@ def read(state: Path) -> Drain | None:
 
 
 def write(state: Path, drain: Drain | None) -> None:
-    """Store who drained the machine; None: nobody."""
+    """Store who drained the machine; None: no one."""
     path = state / _FILE
     if drain is None:
         with contextlib.suppress(FileNotFoundError):
@@ -72,7 +72,7 @@ def write(state: Path, drain: Drain | None) -> None:
 
 
 def drained(by: str, reason: str) -> Drain:
-    """Return that somebody drains the machine now."""
+    """Return a drain of the machine that begins now."""
     return Drain(by=by, at=time.time(), reason=reason)
 
 

@@ -43,7 +43,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages:
-    """The port for browsers, once somebody has asked for it."""
+    """The port for browsers, once a user has asked for it."""
 
     def __init__(self, service: Service, steps: Steps, fairness: Fairness, doorman: Doorman) -> None:
         self._service = service
@@ -56,7 +56,7 @@ class Pages:
         self._gate: Gate[Caller] = Gate(lambda caller: caller.uid)
 
     async def open(self, caller: Caller, *, control: bool, port: int) -> str:
-        """Return the address of a page for somebody; it works once, and for a while.
+        """Return the address of a page for a user; it works once, and for a while.
 
         :raises OSError: the port cannot be had.
         :raises Refusal: the page is at another port already.
@@ -107,7 +107,7 @@ class Pages:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let nobody in but the browser that has the cookie, from our own page."""
+        """Let only the browser in that has the cookie, from our own page."""
         refused = self._gate.refusal(request.headers.get)
         if refused:
             return _shielded(failure(403, refused))

@@ -41,7 +41,7 @@ class ChildError(Exception):
 def job(
     mandate: Mapping[str, Any], request_file: int, failure: int, report: int | None, keeper: int
 ) -> NoReturn:
-    """Turn this process, which has root's rights if anybody has, into the job.
+    """Turn this process, which has root's rights if any process has, into the job.
 
     :param failure: where a failure is written; it closes when the job begins.
     :param report: what stays open for the job to say that it was saved, numbered by `REPORT`; None: nothing does.
@@ -127,7 +127,7 @@ def _step(name: str, what: str, call: Any, *arguments: Any) -> Any:
 
 
 def _limit(number: int, soft: int, hard: int) -> None:
-    """Set a resource limit, never above the hard one that there is: a request gives nobody more than the site does."""
+    """Set a resource limit, never above the hard one that there is: a request gives no job more than the site does."""
     _, most = resource.getrlimit(number)
     hard = _lower(hard, most)
     resource.setrlimit(number, (_lower(soft, hard), hard))

@@ -63,11 +63,11 @@ class Ending:
         self.reason: str | None = None
         """Why it is killed; None: it is not."""
         self.by = ""
-        """Who asked for that: daemon, or somebody else (empty)."""
+        """Who asked for that: daemon, or another (empty)."""
         self.then: str | None = None
         """Why it is to be started again afterwards; None: it is not."""
         self.becomes: str | None = None
-        """What it comes to, as the daemon says: PENDING if it is to wait again; None: nobody said."""
+        """What it comes to, as the daemon says: PENDING if it is to wait again; None: it was not said."""
         self.failed: dict[str, Any] | None = None
         """Why it could not start."""
         self.left: list[list[object]] = []
@@ -109,13 +109,13 @@ class Ending:
         elif self._phase == "terminating":
             self._kill_at = min(self._kill_at, now + grace)
             self.due = now
-        self._said_stuck = False  # whoever asks again hears again
+        self._said_stuck = False  # a caller that asks again hears again
 
     def _tell_to_end(self) -> None:
         keeper = self._keeper
         keeper.tree.send(signal.SIGTERM)
         keeper.continue_tree()
-        keeper.tree.send(signal.SIGCONT)  # also those whom somebody else has stopped
+        keeper.tree.send(signal.SIGCONT)  # also those that another has stopped
 
     def leader_ended(self) -> None:
         """The first process has ended; ask what remains."""
@@ -135,7 +135,7 @@ class Ending:
         self.due = time.monotonic()
 
     def orphan_ended(self) -> None:
-        """One that the job left has ended: it may have been the last, and somebody waits for its place."""
+        """One that the job left has ended: it may have been the last, and a job waits for its place."""
         if self.due is not None:
             self.due = min(self.due, time.monotonic() + _SOON)
 
@@ -267,7 +267,7 @@ class Ending:
                 self._write_once(data)
                 return
             except OSError:
-                time.sleep(pause)  # the lock is held meanwhile: nobody takes the job for lost
+                time.sleep(pause)  # the lock is held meanwhile: the job is not taken for lost
                 pause = min(pause * 2, 5.0)
 
     def _write_once(self, data: bytes) -> None:

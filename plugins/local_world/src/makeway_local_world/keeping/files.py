@@ -84,7 +84,7 @@ def read_all(directory: int, name: str) -> bytes | None:
 
 
 def read_file(path: str) -> bytes:
-    """Read a file, also one of a size that nobody knows ahead.
+    """Read a file, also one whose size is not known ahead.
 
     :raises OSError: it cannot be read.
     """

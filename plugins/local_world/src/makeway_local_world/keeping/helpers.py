@@ -35,7 +35,7 @@ class Helper:
         self._then = then
 
     def ended(self, status: int | None) -> None:
-        """Tell whoever waits: the wait status, None if it took too long, and the last of what it wrote."""
+        """Tell the caller: the wait status, None if it took too long, and the last of what it wrote."""
         size = os.fstat(self._output).st_size
         text = os.pread(self._output, _MOST_OUTPUT, max(0, size - _MOST_OUTPUT))
         os.close(self._output)

@@ -163,13 +163,13 @@ class Keeper:
                 self.ending.orphan_ended()
 
     def _collect_orphan(self, ended: proc.Process) -> None:
-        """Collect one that the job has left, and nobody else: a walk need not look at it again and again."""
+        """Collect one that the job has left, and no other: a walk need not look at it again and again."""
         if ended.pid != self.leader and ended.pid not in self.helpers:
             with suppress(ChildProcessError):
                 os.waitpid(ended.pid, os.WNOHANG)
 
     def _stopped_or_continued(self) -> None:
-        """The leader was stopped or continued: at its start as asked for, by the daemon's word, or by somebody else."""
+        """The leader was stopped or continued: at its start as asked for, by the daemon's word, or by another."""
         found = proc.look(self.leader)
         if found is None or self.ending.reason is not None:
             return
@@ -324,7 +324,7 @@ class Keeper:
             return self.tree.send(number)
         if self.status is not None:
             return 0
-        os.kill(self.leader, number)  # it is ours, and not collected yet: nobody else has its number
+        os.kill(self.leader, number)  # it is ours, and not collected yet: no other has its number
         return 1
 
     def _warn(self, asked: dict[str, Any]) -> None:

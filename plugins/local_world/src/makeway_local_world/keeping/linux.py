@@ -45,7 +45,7 @@ def let_nobody_trace() -> None:
 
 
 def leave_keyring() -> None:
-    """Leave the daemon's session keyring for an empty one: whoever has a keyring may use the keys in it."""
+    """Leave the daemon's session keyring for an empty one: a process that has a keyring may use the keys in it."""
     if _KEYS is not None:
         _SYSCALL(ctypes.c_long(_KEYS), _KEYCTL_JOIN_SESSION_KEYRING, None)  # a kernel without keys refuses
 
@@ -58,7 +58,7 @@ def die_with_parent(signal_number: int) -> None:
 def fork(cgroup: str | None = None) -> int:
     """Fork, with the child in a cgroup from its first step; 0 in the child.
 
-    Whoever moves a process between cgroups waits until all processors have taken note, which may be 10 ms.
+    A move between cgroups waits until all processors have taken note, which may be 10 ms.
 
     :raises OSError: there is no such cgroup, or it takes nothing more.
     """

@@ -69,7 +69,7 @@ class Post:
         """Fork the job and give up root's rights; return whether waiting is enough once the start is written down.
 
         :raises StartError: it could not be prepared.
-        :raises OSError: nobody could call here, or nothing could be forked.
+        :raises OSError: no caller could reach it, or nothing could be forked.
         """
         self.wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
@@ -201,7 +201,7 @@ class Post:
         self.lines.pop(handle).close()
 
     def accept(self, state: str, ends_by: str, then: str | None) -> None:
-        """Answer somebody who calls: who the job is, and how it stands."""
+        """Answer a caller: which job it is, and how it stands."""
         assert self.listener is not None
         try:
             handle, _ = self.listener._accept()  # type: ignore[attr-defined]  # what accept() wraps

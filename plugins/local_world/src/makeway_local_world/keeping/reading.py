@@ -1,7 +1,7 @@
 """Read the end of a file with the rights of its reader: a process of its own, for the page (docs/threat-model.md).
 
 Root starts it; it gives root's rights away before it opens anything. What to read comes from standard input, where
-nobody else sees it. The answer is a line of JSON and, if the file could be read, its end.
+no other user sees it. The answer is a line of JSON and, if the file could be read, its end.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def check(mandate: Mapping[str, Any]) -> None:
 def take_on(mandate: Mapping[str, Any]) -> None:
     """Become the owner: groups, group, user, in this order; without root there is nothing to take on.
 
-    Nobody of the same user can trace this process from then on, or reach its open files through /proc: the kernel
+    No process of the same user can trace this one from then on, or reach its open files through /proc: the kernel
     refuses that until it executes a program.
 
     :raises RightsError: the process is not what it has to be; it must not go on.

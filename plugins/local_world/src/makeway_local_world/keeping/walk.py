@@ -32,7 +32,7 @@ class Tree:
     """All processes below one, but for helpers of its own.
 
     One look may miss a process whose parent ends meanwhile, since it moves up behind the look. So a look that finds
-    nothing says little if somebody came or went during it.
+    nothing says little if one came or went during it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Tree:
         spared: Callable[[], Collection[int]] = tuple,
         collect: Callable[[Process], None] = lambda ended: None,
     ) -> None:
-        """Begin with nobody stopped.
+        """Begin with none stopped.
 
         :param spared: who is left out, with all below.
         :param collect: called with each process that is seen to have ended.
@@ -76,9 +76,9 @@ class Tree:
         return there, went
 
     def look(self) -> list[Process]:
-        """Return what is there and has not ended; empty only if there is nobody for certain.
+        """Return what is there and has not ended; empty only if there is none for certain.
 
-        Where somebody comes and goes too fast to be caught, it returns who went.
+        Where one comes and goes too fast to be caught, it returns what went.
         """
         for _ in range(_LOOKS):
             there, went = self._walk(_leave)
@@ -87,10 +87,10 @@ class Tree:
         return there or went
 
     def stop(self, limit: float) -> list[Process]:
-        """Stop everything; return who still runs after `limit` seconds, best nobody.
+        """Stop everything; return what still runs after `limit` seconds, best nothing.
 
-        Over once two looks in a row found nothing to do, and nobody came or went. One in D counts as stopped while it
-        waits for a stopped child, or once it has been there for a while. Who was stopped already is none of ours.
+        Over once two looks in a row found nothing to do, and none came or went. One in D counts as stopped while it
+        waits for a stopped child, or once it has been there for a while. What was stopped already is none of ours.
         """
         told: set[Key] = set()
         running: list[Process] = []
@@ -121,7 +121,7 @@ class Tree:
         return []
 
     def go_on(self, limit: float) -> list[Process]:
-        """Continue whom `stop` stopped; return who still stands after `limit` seconds, best nobody.
+        """Continue what `stop` stopped; return what still stands after `limit` seconds, best nothing.
 
         They are known one by one: a look would miss those that move up since their parents go on, and end.
         """

@@ -48,7 +48,7 @@ def runs(leader: int, state: str) -> bytes:
 
 
 def hello(started: bytes, leader: int, state: str, ends_by: str, then: str | None) -> bytes:
-    """Return what a keeper says to whoever calls: how the job stands, and all that the file `started` holds."""
+    """Return what a keeper says to a caller: how the job stands, and all that the file `started` holds."""
     why = b"null" if then is None else write_json(then)
     how = leader, state.encode("ascii"), ends_by.encode("ascii"), why
     told = b'"say":"hello","leader":%d,"state":"%b","ends_by":"%b","then":%b,' % how

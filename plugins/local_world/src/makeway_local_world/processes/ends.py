@@ -58,7 +58,7 @@ class End:
 
     @property
     def state(self) -> JobState:
-        """How the engine is to count it if nobody asked for it."""
+        """How the engine is to count it if it was not asked for."""
         if self.oom_kills or self.over_memory:
             return JobState.OUT_OF_MEMORY
         if self.killed is not None:

@@ -107,7 +107,7 @@ class Finding:
     def lose(self, look: Found, forced: str = "") -> tuple[str, str]:
         """Clean up after a keeper that has died; return why it did, and the rule that follows.
 
-        :param forced: why the daemon killed it; empty: somebody else did.
+        :param forced: why the daemon killed it; empty: another did.
         """
         started = look.started or {}
         if started.get("boot") != proc.boot_id():

@@ -11,7 +11,7 @@ import attrs
 from makeway_local_world.keeping import proc
 
 _HARMLESS_MB = 512
-"""Memory in use without any process that we can see; more: somebody is there, in another container perhaps."""
+"""Memory in use without any process that we can see; more: a process is there, in another container perhaps."""
 _KINDS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
 """What names the processes on a GPU, those that compute first."""
 
@@ -105,7 +105,7 @@ def _text(value: Any) -> str:
 
 
 class Strangers:
-    """Gives GPUs to jobs, and sets those aside that are used by nobody's job."""
+    """Gives GPUs to jobs, and sets those aside that a process of no job uses."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -144,7 +144,7 @@ class Strangers:
 
 
 def stranger_on(gpu: Gpu) -> str:
-    """Say who uses a GPU that no job has; empty: nobody."""
+    """Say who uses a GPU that no job has; empty: none."""
     for pid in gpu.pids:
         process = proc.look(pid)
         if process is not None:

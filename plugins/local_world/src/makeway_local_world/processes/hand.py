@@ -53,7 +53,7 @@ class Hand:
         self.tell = tell
         self.cases: dict[Key, Case] = {}
         self.unreadable: set[Key] = set()
-        """Incarnations of which nobody can say how they stand: their files are of another version, or damaged."""
+        """Incarnations whose state is unknown: their files are of another version, or damaged."""
         self.nursery = Nursery()
         self.orders = Orders(self._begin, self._refuse)
         self.batch: list[Action] = []
@@ -359,7 +359,7 @@ class Hand:
         self.orders.settle(action.serial, ok=True)
 
     def _notice(self, case: Case, state: str) -> None:
-        """Somebody else stopped or continued the job.
+        """Another than the daemon stopped or continued the job.
 
         One that was stopped by a signal keeps its CPUs, as in Slurm: only the daemon suspends.
         """
@@ -426,7 +426,7 @@ class Hand:
         if case.start is not None and end.failed:
             self._start_failed(case, end.failed)
             return
-        if case.start is not None:  # it began, and ended before anybody heard of it
+        if case.start is not None:  # it began, and ended before it was heard of
             self._began(case, case.start)
         self.let_go(case)
         self.tell(self.finding.what_became_of(look))

@@ -85,7 +85,7 @@ def kill_all(case: Case, *, keeper: bool = True) -> None:
     tree = walk.Tree(case.pid)
     for _ in range(_LOOKS):
         if case.handle < 0 or case.keeper_has_ended() or not tree.kill()[1]:
-            break  # its number may be somebody else's by now
+            break  # its number may be another's by now
     if keeper:
         case.signal_keeper(signal.SIGKILL)
 

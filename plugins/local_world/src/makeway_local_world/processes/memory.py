@@ -10,7 +10,7 @@ from makeway_local_world.processes.verbs import Verbs
 EVERY = 1.0
 """Seconds between two looks while jobs are there."""
 _PATIENCE = 5
-"""Looks after a job was sent back in which nobody else is: its memory takes time to come back."""
+"""Looks after a job was sent back in which no other is: its memory takes time to come back."""
 
 
 class MemoryWatch:
@@ -69,7 +69,7 @@ class MemoryWatch:
 
 
 def victim_of(cases: list[Case]) -> Case | None:
-    """Return the youngest of those in the lowest tier; None: nobody is there."""
+    """Return the youngest of those in the lowest tier; None: there is none."""
     return min(cases, key=lambda case: (case.tier, -case.monotonic, case.key), default=None)
 
 

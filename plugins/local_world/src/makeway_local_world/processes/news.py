@@ -53,7 +53,7 @@ class Lost(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Somebody else continued what stood still by the daemon's word."""
+    """Another than the daemon continued what stood still by the daemon's word."""
 
     key: Key
     state: JobState

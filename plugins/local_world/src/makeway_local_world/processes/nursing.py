@@ -38,7 +38,7 @@ class Nursery:
         If the nursery dies before it has done so, the line is closed and the lock is free.
 
         :param mandate: what root is to do for it.
-        :param request: what its owner's processes are to do; nobody can change it any more.
+        :param request: what its owner's processes are to do; it cannot be changed any more.
         :raises OSError: no nursery can be started.
         """
         memory = sealed("request", request)
@@ -104,7 +104,7 @@ class Nursery:
 
 
 def sealed(name: str, data: bytes) -> int:
-    """Return a file in memory that nobody can write to, shorten or lengthen, and that root alone can open anew."""
+    """Return a file in memory that cannot be written to, shortened or lengthened; root alone can open it anew."""
     handle = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         write_all(handle, data)

@@ -156,7 +156,7 @@ def _device(path: str) -> int:
 
 
 class Interrupts:
-    """Interrupts of keyboard and mouse at the i8042, which everybody may count; those at USB are not told apart."""
+    """Interrupts of keyboard and mouse at the i8042, which all users may count; those at USB are not told apart."""
 
     def __init__(self, path: str = "/proc/interrupts") -> None:
         """Begin to count.
@@ -226,7 +226,7 @@ class Logind:
     def __init__(self) -> None:
         """Ask for the first time, and go on asking in a thread of its own.
 
-        :raises Absent: nobody can be asked.
+        :raises Absent: there is nothing to ask.
         """
         self._last = _NEVER
         self._failed = ""
@@ -436,7 +436,7 @@ class Presence:
         )
 
     def begin(self) -> None:
-        """Look from now on, if anybody makes way."""
+        """Look from now on, if any partition makes way."""
         if self._partitions:
             self._hand.later(0.0, self._look_again)
 

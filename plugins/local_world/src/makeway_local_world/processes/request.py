@@ -48,7 +48,7 @@ def groups_of(submission: Submission) -> list[int]:
     try:
         name = pwd.getpwuid(submission.uid).pw_name
     except KeyError:
-        return [submission.gid]  # a number that has no name has no groups, whoever is called like it
+        return [submission.gid]  # a number that has no name has no groups, even if a user is called like it
     return sorted(os.getgrouplist(name, submission.gid))
 
 

@@ -98,7 +98,7 @@ class RunDirectory:
         return open_directory(self.path)
 
     def take_lock(self, directory: int) -> int | None:
-        """Take the lock; None: somebody holds it.
+        """Take the lock; None: another holds it.
 
         :raises OSError: it cannot be made.
         """
@@ -201,7 +201,7 @@ class RunDirectory:
             os.close(directory)
 
     def call(self) -> socket.socket | None:
-        """Call the keeper; None: nobody answers."""
+        """Call the keeper; None: it does not answer."""
         try:
             directory = open_directory(self.path)
         except OSError:
@@ -246,7 +246,7 @@ def keep_ends(ended: Iterable[RunDirectory]) -> None:
 
 
 def _is_end(told: dict[str, Any]) -> bool:
-    """Whether an exit file has the shape of one; whoever has the owner's rights might have written it."""
+    """Whether an exit file has the shape of one; a process with the owner's rights might have written it."""
     status, usage, left, failed = (told.get(name) for name in ("status", "rusage", "left", "failed"))
     return (
         (status is None or (isinstance(status, int) and 0 <= status < 1 << 16))

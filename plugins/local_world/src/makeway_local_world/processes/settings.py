@@ -89,7 +89,7 @@ class Settings:
     """Who may do everything with all jobs, beside root and the daemon's user: user names, and ``@group`` for all
     members of a group."""
     attributes: tuple[str, ...] = ()
-    """Attributes that everybody may give jobs (``submit --attribute``), beside operators, who give any."""
+    """Attributes that all users may give jobs (``submit --attribute``), beside operators, who give any."""
     private: bool = False
     """Whether names and commands of others' jobs are hidden from all but operators."""
     web: Literal["all", "operators", "off"] = "all"

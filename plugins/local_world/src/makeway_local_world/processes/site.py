@@ -82,7 +82,7 @@ class Site:
         return mandate, encode(request), tuple(gpus or ())
 
     def _submission(self, job: Job) -> Submission:
-        """Return what to run; where nobody submits anything, a workload may say it, and this user runs it."""
+        """Return what to run; where nothing is submitted, a workload may say it, and this user runs it."""
         if (self.directory / "jobs").is_dir():
             try:
                 return load(self.directory, job.id)

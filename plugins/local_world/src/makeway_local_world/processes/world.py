@@ -199,7 +199,7 @@ class LocalWorld:
         return self._clock.now(), events
 
     def _forget_what_is_written(self) -> None:
-        """Take away ended incarnations: whoever waits again has written down what was reported before."""
+        """Take away ended incarnations: an engine that waits again has written down what was reported before."""
         keys, self._reported = self._reported, []
         if self._surveyed:
             self._reported += self._found_ended

@@ -1,4 +1,4 @@
-"""Jobs in the foreground: the terminal of a job, and whoever sits at it.
+"""Jobs in the foreground: the terminal of a job, and the person at it.
 
 All of it has the rights of the job's owner: `host` is the first process of the job, `guest` is the command that was
 typed. They meet at a socket in a directory that is closed to all others, and each sees by the kernel who the other is.

@@ -219,7 +219,7 @@ class Guest:
         state, was = job["state"], before.get("state")
         by = (job.get("displaced") or {}).get("by")
         if state == "SUSPENDED":
-            # Keys that nobody reads are kept from the job; Ctrl-C is this process's own now.
+            # Keys that nothing reads are kept from the job; Ctrl-C is this process's own now.
             self._stopped = True
             self._cooked()
             if was != state:

@@ -1,7 +1,7 @@
 """Be the first process of a job in the foreground: ``python -I -m ... KIND PLACE COMMAND``.
 
 KIND ``streams``: take the streams of the guest who comes, and become the command. KIND ``pty``: hold a terminal, run
-the command in it, and let guests come and go; what was printed last is shown to whoever comes.
+the command in it, and let guests come and go; what was printed last is shown to each guest that comes.
 
 It has the rights of the job's owner, as any command of a job.
 """
@@ -214,7 +214,7 @@ class Terminal:
         if self._master in writable:
             self._type()
         if self._master in readable and not self._print():
-            time.sleep(0.01)  # nobody holds its other end any more: the command is about to end
+            time.sleep(0.01)  # nothing holds its other end any more: the command is about to end
         self._let_out(writable)
 
     def _welcome(self) -> None:
@@ -246,7 +246,7 @@ class Terminal:
         except BlockingIOError:
             return
         except OSError:
-            taken = len(self._typed)  # nobody reads there any more
+            taken = len(self._typed)  # nothing reads there any more
         del self._typed[:taken]
 
     def _print(self) -> bool:

@@ -1,4 +1,4 @@
-"""Where a job and its user meet: a socket that nobody else can reach, with words that both know.
+"""Where a job and its user meet: a socket that no other user can reach, with words that both know.
 
 A guest of a terminal sends frames, a letter and a length before each: ``d`` what was typed, ``w`` the size of the
 window. What comes back is what the job prints, as it is. A guest of a job without a terminal sends its three streams.
@@ -23,11 +23,11 @@ _HEAD, _SIZE = struct.Struct("!cH"), struct.Struct("!HH")
 
 
 class MeetingError(MakewayError):
-    """The place is not this user's alone, or nobody is there."""
+    """The place is not this user's alone, or the other is not there."""
 
 
 def new_place() -> str:
-    """Make a directory of this user's alone, whose name nobody can know before; its path is short enough.
+    """Make a directory of this user's alone, whose name no user can know before; its path is short enough.
 
     :raises OSError: it cannot be made.
     """
@@ -39,7 +39,7 @@ def new_place() -> str:
 def is_there(place: str) -> bool:
     """Say whether a directory is there, which is then this user's alone.
 
-    :raises MeetingError: it is somebody else's as well, or cannot be looked at.
+    :raises MeetingError: it is another user's as well, or cannot be looked at.
     """
     try:
         found = os.lstat(place)
@@ -89,7 +89,7 @@ def accept(listener: socket.socket) -> socket.socket | None:
 
 
 def call(place: str) -> socket.socket | None:
-    """Go to a place; None: nobody is there yet.
+    """Go to a place; None: the other is not there yet.
 
     :raises MeetingError: it is not this user's alone, or another user is there.
     """
@@ -110,7 +110,7 @@ def call(place: str) -> socket.socket | None:
 
 
 def leave(place: str) -> None:
-    """Take a place away, as far as nobody else needs it."""
+    """Take a place away, as far as no other needs it."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(place, SOCKET))
     with contextlib.suppress(OSError):
