@@ -199,7 +199,7 @@ def chosen(placement: Placement, candidates: Candidates) -> Choice:
 
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job]) -> list[PreemptMode]:
-    """Requeue everybody (8.2)."""
+    """Requeue all jobs (8.2)."""
     return [mode_of(job) for job in jobs]
 
 

@@ -33,7 +33,7 @@ class _Lists:
 
 
 def choose(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, books: Books) -> tuple[Victim, ...]:
-    """Return the victims, first taken first; empty: nobody can make room (5.6)."""
+    """Return the victims, first taken first; empty: none can make room (5.6)."""
     lists = _collected(preemptor, short, admitted)
     for borrowing in _attempts(preemptor.queue, short, lists):
         if not borrowing and not _own_quota_suffices(preemptor, lists.own):
@@ -62,7 +62,7 @@ def _is_under(queue: Node, short: Sequence[Pair]) -> bool:
 def _own_quota_suffices(preemptor: Workload, own_candidates: Sequence[_Candidate]) -> bool:
     """Whether the request fits without borrowing once all candidates of its own queue have gone (5.4).
 
-    Only they lower what the queue uses; if it does not fit then, the search without borrowing finds nobody.
+    Only they lower what the queue uses; if it does not fit then, the search without borrowing finds none.
     """
     queue = preemptor.queue
     for pair, amount in preemptor.uses.items():

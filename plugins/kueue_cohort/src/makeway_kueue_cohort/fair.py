@@ -36,7 +36,7 @@ class Ordering:
         self._path = {id(queue), *map(id, queue.above())}
 
     def __iter__(self) -> Iterator[Node]:
-        """Yield the next queue; whoever takes it pops a candidate or drops the queue."""
+        """Yield the next queue; the caller pops a candidate or drops the queue."""
         if self.queue.parent is None:
             while self.has(self.queue) and id(self.queue) not in self._out:
                 yield self.queue
@@ -120,7 +120,7 @@ def _borrows(node: Node) -> bool:
 
 
 def choose(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, books: Books) -> tuple[Victim, ...]:
-    """Return the victims, first taken first; empty: nobody can make room."""
+    """Return the victims, first taken first; empty: none can make room."""
     return _Search(preemptor, short, books).victims(admitted)
 
 
@@ -203,7 +203,7 @@ class _Search:
         kept = self.kept_for_second.setdefault(queue.name, [])
         vain = set[tuple[tuple[Pair, int], ...]]()
         for candidate in order.rest(queue):
-            # The shares are the same for all who use as much, until somebody is taken.
+            # The shares are the same for all that use as much, until one is taken.
             if candidate.amounts not in vain:
                 if self._passes(rule, asked, before, theirs, candidate):
                     return self._take(candidate, Reason.FAIR)

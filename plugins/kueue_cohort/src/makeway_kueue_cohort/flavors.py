@@ -21,7 +21,7 @@ class Mode(enum.IntEnum):
 
     NO_FIT = 0
     NO_CANDIDATES = 1
-    """It would have to preempt, and there is nobody."""
+    """It would have to preempt, and there is nothing to preempt."""
     PREEMPT = 2
     """Workloads of the own queue have to leave."""
     RECLAIM = 3
@@ -100,7 +100,7 @@ def may_preempt(queue: Node, pair: Pair, asked: int, *, fair: bool) -> bool:
 
 
 def too_much(queue: Node, pair: Pair, asked: int) -> str:
-    """Say why nobody makes way for a request."""
+    """Say why no job makes way for a request."""
     flavor, resource = pair
     return (
         f"{resource} of flavor {flavor}: {asked / 1000:g} wanted, {max(0, queue.available(pair)) / 1000:g} left; "
@@ -126,7 +126,7 @@ def assign(
 def _graded(
     asking: Workload, pair: Pair, amount: int, admitted: ByQueue, books: Books
 ) -> tuple[Grade, tuple[Victim, ...] | None]:
-    """Say how a single pair does, and who has to leave; None: nobody has to.
+    """Say how a single pair does, and which jobs have to leave; None: none has to.
 
     :param asking: the workload; what it uses is not looked at.
     """
@@ -161,7 +161,7 @@ class _Assigner:
         self.chosen: dict[tuple[str, str], str] = {}
         self._searched: dict[tuple[Pair, int], tuple[Victim, ...]] = {}
         self._too_much = ""
-        """Why nobody makes way in the first flavor that could hold it."""
+        """Why no job makes way in the first flavor that could hold it."""
 
     def over(self, pod_sets: Sequence[PodSet]) -> Assignment:
         """Assign all of them; the worst pod set says how well it goes."""

@@ -107,5 +107,5 @@ def foreign(preemptor: Workload, workloads: Iterable[Workload], short: Sequence[
 def _chosen(
     policy: Within, preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair]
 ) -> list[Workload]:
-    """Return whom a policy allows to be taken, and who uses some of what is short (2.5, 3.1)."""
+    """Return those that a policy allows to be taken, and that use some of what is short (2.5, 3.1)."""
     return [each for each in workloads if allows(policy, preemptor, each) and uses_any(each, short)]

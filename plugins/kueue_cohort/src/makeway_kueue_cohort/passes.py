@@ -37,7 +37,7 @@ class Outcome:
 
 @attrs.frozen(eq=False)
 class Entry:
-    """A head with the flavors chosen for it, and whom it would preempt."""
+    """A head with the flavors chosen for it, and what it would preempt."""
 
     head: Head
     assignment: Assignment
@@ -55,7 +55,7 @@ class Entry:
 
 
 def nominate(head: Head, admitted: ByQueue, books: Books, keep: Assignment | None = None) -> Entry:
-    """Choose flavors for a head, and whom it would preempt.
+    """Choose flavors for a head, and what it would preempt.
 
     :param keep: flavors chosen before, which are not changed.
     """
@@ -231,7 +231,7 @@ def _winner(root: Node, rivals: Sequence[Entry]) -> Entry:
 def _best(
     node: Node, of_queue: Mapping[int, Entry], shares: Mapping[int, Mapping[int, Standing]]
 ) -> Entry | None:
-    """Return the winner below a node; None: nobody there takes part."""
+    """Return the winner below a node; None: nothing there takes part."""
     if node.queue is not None:
         return of_queue.get(id(node))
     found = [

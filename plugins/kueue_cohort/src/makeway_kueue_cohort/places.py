@@ -1,7 +1,7 @@
 """Give jobs nodes by quota alone, as Kueue admits them (``kueue/quota``).
 
-Kueue looks at no nodes: whoever has quota is admitted. This selector does the same: a job gets the first nodes of its
-flavors, as many as it asks for, whoever else is there. It shares all that it holds.
+Kueue looks at no nodes: what has quota is admitted. This selector does the same: a job gets the first nodes of its
+flavors, as many as it asks for, whatever else is there. It shares all that it holds.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class QuotaAttempt:
         )
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Do nothing: nobody stands in anybody's way."""
+        """Do nothing: no job stands in another's way."""
 
     def fresh(self) -> QuotaAttempt:
         """Return another attempt."""

@@ -59,7 +59,7 @@ class QueueTable:
 
     name: str
     cohort: str | None = None
-    """None: it borrows from nobody."""
+    """None: it borrows from no queue."""
     quotas: tuple[QuotaTable, ...] = ()
     """In the order in which flavors are tried."""
     within_queue: Within = attrs.field(

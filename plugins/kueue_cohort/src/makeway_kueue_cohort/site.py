@@ -18,7 +18,7 @@ Amounts = Mapping[Pair, int]
 
 
 class Within(enum.Enum):
-    """Whom a queue preempts among its own, or in its cohort (2.1, 2.2)."""
+    """What a queue preempts among its own, or in its cohort (2.1, 2.2)."""
 
     NEVER = "Never"
     LOWER = "LowerPriority"
@@ -103,7 +103,7 @@ class Queue:
 
     name: str
     cohort: str | None = None
-    """None: it borrows from nobody."""
+    """None: it borrows from no queue."""
     quotas: Mapping[Pair, Quota] = attrs.field(factory=dict)
     groups: tuple[Group, ...] = ()
     preemption: Preemption = Preemption()

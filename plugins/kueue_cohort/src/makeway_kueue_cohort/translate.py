@@ -120,7 +120,7 @@ def _has_quota(queue: Mapping[str, Any]) -> bool:
 
 
 def ways(config: Config, cluster: Cluster) -> list[Way]:
-    """Say whose workloads are evicted for whom: of the own queue, and of others that borrow (section 2)."""
+    """Say for which queues workloads are evicted: for their own, and for others if theirs borrows (section 2)."""
     del cluster
     settings: Any = config.policy.settings.get(NAME, {})
     found = []

@@ -1,6 +1,6 @@
 """Lead a run through Kueue's passes: who is tried next, in which flavors, at whose cost (kueue 7).
 
-A pass of makeway is as many passes of Kueue as it takes until nobody is left who is worth trying: each tries the head
+A pass of makeway is as many passes of Kueue as it takes until no job worth trying is left: each tries the head
 of every queue. Those are nominated together, on the books as they are when it begins, and tried one by one.
 """
 
@@ -44,7 +44,7 @@ class Turns:
         self.yard: Yard = yard_of(view)
         self.claims: dict[str, Claim] = {}
         self._asked: dict[str, tuple[str, ...]] = {}
-        """Who has just had others told, and whom."""
+        """Which jobs have just had others told, and which others."""
         self._rounds = Rounds(self.yard)
         self._cycle: dict[str, tuple[Asking, Entry, int, int]] = {}
         """Those nominated, with the version of the books then, and how much had been given back in their tree."""
@@ -212,14 +212,14 @@ class Turns:
         """Return what a job may use beside what is left: what `gone` hold, and what is kept for itself."""
         yard = self.yard
         without = [each for job in gone if (each := yard.workload(job)) is not None]
-        if gone and yard.settings.grace_time:  # without, nobody stays after being told
+        if gone and yard.settings.grace_time:  # without, no job stays after being told
             without += [each for held in yard.admitted.values() for each in held if each.evicted]
         claim = self.claims.get(asking.job.id)
         given = [(each.queue, each.uses) for each in dict.fromkeys(without)]
         return given + ([(claim.node, claim.plan.uses)] if claim is not None else [])
 
     def victims(self, asking: Asking) -> tuple[Victim, ...]:
-        """Return who has to leave for a job; empty: nobody can make room, or nobody has to."""
+        """Return what has to leave for a job; empty: nothing can make room, or nothing has to."""
         yard = self.yard
         known = self._cycle.get(asking.job.id)
         if known is not None and known[2] == yard.version:
@@ -227,7 +227,7 @@ class Turns:
         return nominated(asking, yard, self.plan(asking)).victims
 
     def told(self, preemptor: Job, victims: Sequence[Job]) -> None:
-        """Take note of whom a job has had told."""
+        """Take note of what a job has had told."""
         names = tuple(job.id for job in victims)
         self._asked[preemptor.id] = (*self._asked.get(preemptor.id, ()), *names)
         if self.yard.settings.grace_time:
@@ -240,7 +240,7 @@ def turns_of(view: ClusterView) -> Turns:
 
 
 def nominated(asking: Asking, yard: Yard, keep: Assignment | None = None) -> Entry:
-    """Choose flavors for a job, and whom it would preempt."""
+    """Choose flavors for a job, and what it would preempt."""
     return nominate(Head(asking.workload, asking.pod_sets), yard.admitted, yard.books, keep)
 
 

@@ -38,7 +38,7 @@ class Waiting:
     """The jobs that wait in one queue."""
 
     def __init__(self, node: Node, root: str) -> None:
-        """Begin with nobody."""
+        """Begin with no job."""
         assert node.queue is not None
         self.node = node
         self.root = root
@@ -57,7 +57,7 @@ class Waiting:
         self.passed = 0
         """How many of these wait in vain, as far as is known."""
         self.seen = 0
-        """How much had been given back in the tree when somebody last looked."""
+        """How much had been given back in the tree at the last look."""
 
     def push(self, asking: Asking) -> None:
         """Add a job."""
@@ -79,7 +79,7 @@ class Waiting:
             self.passed = 0
 
     def sort_anew(self) -> None:
-        """Take note that somebody came, started or went."""
+        """Take note that a job came, started or went."""
         self.order = None
 
     def begin(self) -> None:

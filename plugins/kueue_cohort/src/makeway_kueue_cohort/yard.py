@@ -100,7 +100,7 @@ class Yard:
         self.version += 1
 
     def left(self, job: Job, view: ClusterView) -> None:
-        """Give its quota back; whoever was requeued waits again."""
+        """Give its quota back; what was requeued waits again."""
         asking = self._asking.get(job.id)
         if asking is None:
             return
@@ -150,7 +150,7 @@ class Yard:
         return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods, tuple(shut)), rank)
 
     def _guessed(self, asking: Asking, nodes: NodeBits) -> Assignment:
-        """Return the flavors of a job that nobody planned: those of its nodes, first written first."""
+        """Return the flavors of a job that was not planned: those of its nodes, first written first."""
         queue = asking.workload.queue.queue
         assert queue is not None
         uses: dict[Pair, int] = {}

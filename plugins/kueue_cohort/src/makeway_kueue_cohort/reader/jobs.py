@@ -41,7 +41,7 @@ class KueueJobs:
     def translate(self, source: Source) -> ForeignWorkload:
         """Read all rows.
 
-        :raises ConfigError: the header has a column that is no resource and that nobody knows.
+        :raises ConfigError: the header has a column that is no resource and is not known.
         """
         columns = _columns(source.text)
         unknown = [
