@@ -16,7 +16,7 @@ answer    the short list, and which one is recommended
 tell      the answer in the terminal, and as data
 page      the same for a browser
 since     what has changed since the last time
-bench     replays and stories that somebody asks for, each in a process of its own
+bench     replays and stories that users ask for, each in a process of its own
 studio    the page on which they are asked for: ``makeway studio``
 ========  ===================================================================
 """

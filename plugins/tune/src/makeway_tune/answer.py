@@ -1,4 +1,4 @@
-"""Work out the short list: what each candidate does, to whom, how sure that is, and which one is recommended."""
+"""Work out the short list: what each candidate does, to which users, how sure that is, and which one is recommended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``makeway tune``: what should a site change, what does that do to whom, and how sure is it?"""
+"""``makeway tune``: what should a site change, what does that do to which users, and how sure is it?"""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Server(ThreadingHTTPServer):
     settings: list[dict[str, Any]]
 
     def __init__(self, *given: Any) -> None:
-        """Let nobody in so far."""
+        """Let no one in so far."""
         super().__init__(*given)
         self.gate: Gate[None] = Gate(lambda whom: whom)
 

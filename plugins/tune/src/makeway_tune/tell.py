@@ -25,7 +25,7 @@ _SHORT = {
 
 
 def tables(found: Answer) -> Iterator[RenderableType]:
-    """Yield the short list, what each does to whom, and what is recommended."""
+    """Yield the short list, what each does to which users, and what is recommended."""
     yield Text("\n".join(f"{each.name}  {changed(each)}" for each in found.candidates))
     names = [each.name for each in found.candidates]
     yield Beside(("wanted",), names, [*_goals(found)])

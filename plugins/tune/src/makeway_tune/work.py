@@ -48,7 +48,7 @@ Advance = Callable[[int], None]
 
 
 def _silent(number: int) -> None:
-    """Tell nobody."""
+    """Tell nothing."""
 
 
 @attrs.define(eq=False)
