@@ -1,6 +1,6 @@
 """Share what Slurm keeps common to its preempt plugins (slurm-preemption 1 to 4).
 
-A Slurm-like policy supplies three small functions over a whole list of jobs: who may go, key, mode. This module
+A Slurm-like policy supplies three small functions over a whole list of jobs: which may go, key, mode. This module
 adds exempt time, overlap, licences, heterogeneous jobs, order and the plan of steps.
 """
 
@@ -97,7 +97,7 @@ _NO_RECLAIM = {LICENCES: "licences are no reason to preempt without reclaim_lice
 
 
 def _not_for(settings: PreemptionTable, view: ClusterView) -> Mapping[str, str]:
-    """Name what nobody is displaced for (section 1.11)."""
+    """Name what no job is displaced for (section 1.11)."""
     reclaims = settings.reclaim_licenses and view.rule("reclaim_licenses")
     return NOTHING if reclaims else _NO_RECLAIM
 
@@ -240,7 +240,7 @@ def sizes(jobs: Sequence[Job]) -> list[int]:
 
 # ----------------------------------------------------------------------------------- the queue
 def preemptors_first(pending: Sequence[Job], view: ClusterView, policy: Policy, *, by_qos: bool) -> list[Job]:
-    """Order the queue: who may displace another comes before him, else as they stand (sections 1.13 and 7.1).
+    """Order the queue: a job that may displace another comes before it, else as they stand (sections 1.13 and 7.1).
 
     "May displace" need not be transitive, so the outcome depends on how one sorts: a merge sort of the records in
     job-table order, as Slurm's. Tasks of an array that have not started are one record.

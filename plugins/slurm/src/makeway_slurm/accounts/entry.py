@@ -95,7 +95,7 @@ class Entry:
         """TRES-seconds by column that jobs left behind when they ended, or took from others; see `drift`."""
         self.frozen = 0.0
         self.frozen_at = -1
-        """At which recalculation `frozen` was what had been used, before somebody ended."""
+        """At which recalculation `frozen` was what had been used, before a job ended."""
         for name, value in start.items():
             self.sums[book.column(name)] = value
 

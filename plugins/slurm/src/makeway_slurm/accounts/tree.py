@@ -273,7 +273,7 @@ def _loops(nodes: Sequence[Association]) -> list[Problem]:
 
 
 def _link(root: Association, nodes: Sequence[Association]) -> None:
-    """Find chains, and who competes with whom for which shares (3.1)."""
+    """Find chains, and which associations compete for which shares (3.1)."""
     for node in _down(root):
         node.chain = (node, *(node.parent.chain if node.parent is not None else ()))
         above = node.parent

@@ -114,7 +114,7 @@ def requested(
 ) -> dict[str, int]:
     """Return what a pending job asks for, were it to run in `partition` (1.3).
 
-    :param there: `totals` of the partition, for who has them at hand.
+    :param there: `totals` of the partition, where they are at hand.
     """
     spec, size = job.spec, job.size
     memory = memory_request(spec, partition, cluster)

@@ -1,7 +1,7 @@
 """Keep what associations and QOS have used, as Slurm's decay thread does (slurm-priority-and-limits 2).
 
 Usage grows in two places only: at a recalculation, and when a job ends. All jobs that have run through a whole period
-are charged alike, so a recalculation adds to two sums for everybody, and costs no more with more jobs: each entry
+are charged alike, so a recalculation adds to two sums for all, and costs no more with more jobs: each entry
 keeps the rate at which it is charged, and is brought up to date when that rate changes, or when it is read.
 """
 
@@ -229,7 +229,7 @@ class UsageBook(Sums):
         self._at_last.append(after)
 
     def freeze_before(self) -> None:
-        """Keep from now on what was used at the last recalculation when somebody ends, for `used_at_last`."""
+        """Keep from now on what was used at the last recalculation when a job ends, for `used_at_last`."""
         self._freezes = True
 
     def advance(self, now: Seconds) -> None:
@@ -240,7 +240,7 @@ class UsageBook(Sums):
             self._advance_evenly(now)
         else:
             while self.next_at <= now + _TINY:
-                if not self._charges:  # nobody is charged: one step does for all
+                if not self._charges:  # no job is charged: one step does for all
                     self.next_at = self._grid(now)
                 at = self.next_at
                 self.next_at = self._grid(at + _TINY) + self._settings.calc_period
@@ -251,7 +251,7 @@ class UsageBook(Sums):
             told()
 
     def _advance_evenly(self, now: Seconds) -> None:
-        """Make the recalculations that are due, where all are at whole seconds and nobody looks at each."""
+        """Make the recalculations that are due, where all are at whole seconds and nothing looks at each."""
         period, until = self._settings.calc_period, now + _TINY
         while self.next_at <= until:
             if not self._charges:
@@ -305,7 +305,7 @@ class UsageBook(Sums):
             told(now)
 
     def _mature(self, now: int) -> None:
-        """Charge those whole periods from now on who have started since the last recalculation."""
+        """Charge those whole periods from now on that have started since the last recalculation."""
         last = self.last
         for charge in self._young.values():
             start = charge.start
@@ -374,7 +374,7 @@ class UsageBook(Sums):
                     rates[at] += cost_at * grows
 
     def bring_up_owed(self) -> None:
-        """Enter what running jobs may still use: of most jobs nobody asks for it before they have ended."""
+        """Enter what running jobs may still use: of most jobs nothing asks for it before they have ended."""
         for charges, sign in ((self._unowed.values(), 1.0), (self._overdue, -1.0)):
             for charge in charges:
                 end = (charge.limit or 0.0) + charge.start
@@ -464,7 +464,7 @@ class UsageBook(Sums):
         """Charge a job its last piece; it is no longer active."""
         young = self._young.pop(charge.job.id, None) is not None
         if young and not self._runs and not self._steps:
-            return  # nobody is charged anything
+            return  # nothing is charged
         start, last = charge.start, self.last
         seconds = math.floor(now + _TINY) - (start if start > last else last)
         if seconds < 0 or not self._runs:
@@ -565,7 +565,7 @@ class UsageBook(Sums):
         return found
 
     def factor_of(self, job: Job) -> float | None:
-        """Return the fair-share factor of a job's user as of the last recalculation; None: nobody works it out."""
+        """Return the fair-share factor of a job's user as of the last recalculation; None: nothing works it out."""
         factor = getattr(self.reader, "factor_of", None)
         found: float | None = None if factor is None else factor(self.association_of(job))
         return found
@@ -581,7 +581,7 @@ class UsageBook(Sums):
 
     # ----------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return what everybody has used, in values that JSON has."""
+        """Return what all have used, in values that JSON has."""
         return {
             "last": self.last,
             "next_at": self.next_at,

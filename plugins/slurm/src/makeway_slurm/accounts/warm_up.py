@@ -1,4 +1,4 @@
-"""Work out what everybody had used when a replay begins, from sacct or sreport of the time before (``--warm-up``).
+"""Work out what all users had used when a replay begins, from sacct or sreport of the time before (``--warm-up``).
 
 The rows are played through the rules of slurm-priority-and-limits 2: each piece of a job is charged at the
 recalculation that ends it, decayed by its own length, and decays from then on with the rest. Jobs that end within a
@@ -53,11 +53,11 @@ class Charged(NamedTuple):
 
 
 def warmed(config: Config, files: Sequence[Path], at: float | None) -> tuple[Config, list[str]]:
-    """Return `config` with what everybody had used at an instant, and what is missing for that.
+    """Return `config` with what all users had used at an instant, and what is missing for that.
 
     :param files: what ``sacct -P`` or ``sreport -P cluster AccountUtilizationByUser`` printed of the time before.
     :param at: Unix time at which the replay begins. None: the workload does not say.
-    :raises ConfigError: there is nothing to charge, or nobody to be charged.
+    :raises ConfigError: there is nothing to charge, or no user to be charged.
     """
     if at is None:
         raise ConfigError(OPTION, [Problem("", "the workload does not say at what time it begins")])
@@ -152,7 +152,7 @@ def _counts(fields: Mapping[str, str]) -> tuple[dict[str, float], str]:
 
 # ------------------------------------------------------------------------------------ charging
 class _Ledger:
-    """What everybody has used at one instant."""
+    """What all users have used at one instant."""
 
     def __init__(self, cluster: Cluster, tree: Tree, settings: Settings, at: float) -> None:
         self._at = at

@@ -1,4 +1,4 @@
-"""Say how many CPUs jobs take up that take whole nodes, while nobody has chosen any (slurm-priority-and-limits 1.3)."""
+"""Say how many CPUs jobs take up that take whole nodes, while none are chosen (slurm-priority-and-limits 1.3)."""
 
 from __future__ import annotations
 

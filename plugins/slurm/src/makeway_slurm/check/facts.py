@@ -119,7 +119,7 @@ class Facts:
         return action_of(self.mode if own is None or unset else own)
 
     def actions(self) -> frozenset[PreemptMode]:
-        """Return all ways in which somebody may have to make way."""
+        """Return all ways in which a job may have to make way."""
         if self.kind == "partition_prio":
             return frozenset(self.action(low) for low, _ in self.below)
         if self.kind == "qos":

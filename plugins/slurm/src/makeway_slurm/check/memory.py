@@ -70,7 +70,7 @@ def whole_nodes(facts: Facts) -> Iterator[Finding]:
 
 
 def no_maximum(facts: Facts) -> Iterator[Finding]:
-    """Advise to cap memory where it decides who can share."""
+    """Advise to cap memory where it decides which jobs can share."""
     if not (facts.memory and facts.gang and _shares_nodes(facts)):
         return
     bare = [each for each in facts.partitions if not _has(facts.cluster, each, "max")]

@@ -207,7 +207,7 @@ def partition_modes(facts: Facts) -> Iterator[Finding]:
 
 
 def no_tiers(facts: Facts) -> Iterator[Finding]:
-    """Notice that partition_prio has nobody to preempt."""
+    """Notice that partition_prio has nothing to preempt."""
     if facts.kind != "partition_prio":
         return
     if any(facts.action(low) is not OFF for low, _ in facts.below):

@@ -324,7 +324,7 @@ def partition_sharing(facts: Facts) -> Iterator[Finding]:
 
 
 def counts_too_low(facts: Facts) -> Iterator[Finding]:
-    """Notice a YES that lets nobody share."""
+    """Notice a YES that lets no jobs share."""
     for partition, table in zip(facts.partitions, facts.config.partition, strict=True):
         if table.oversubscribe.upper().startswith("YES") and not _shares(partition):
             yield Finding(
@@ -351,7 +351,7 @@ def gang_without_plugin(facts: Facts) -> Iterator[Finding]:
 
 
 def gang_without_work(facts: Facts) -> Iterator[Finding]:
-    """Notice GANG where nobody ever takes turns."""
+    """Notice GANG where no jobs ever take turns."""
     if not facts.gang or not facts.select or any(_shares(p) for p in facts.partitions):
         return
     if facts.preempts or facts.below or facts.beside:

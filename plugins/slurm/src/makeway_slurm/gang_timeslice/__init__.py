@@ -66,7 +66,7 @@ class Timeslicer:
         self._view = view
         self._now: Seconds = 0.0
         self._swift = False
-        """Whether all rows are about to be updated: until then nobody looks at what counts as active (3.5)."""
+        """Whether all rows are about to be updated: until then nothing looks at what counts as active (3.5)."""
         self._stale_shadows = view.rule("stale_shadows")
         self._any_shadow = view.rule("gang_kills_under_any_shadow")
         self._ends_leaving = view.rule("gang_ends_leaving")
@@ -139,7 +139,7 @@ class Timeslicer:
         return ()
 
     def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
-        """Nothing: who starts is dealt with at once."""
+        """Nothing: what starts is dealt with at once."""
         del view
         return ()
 
@@ -194,7 +194,7 @@ class Timeslicer:
             partition.clear_up(member, swift=self._swift)
 
     def _update_row(self, partition: GangPartition, *, add_new: bool) -> None:
-        """Section 2.1: keep who is active, then fillers, then let others in."""
+        """Section 2.1: keep what is active, then fillers, then let others in."""
         partition.settled = False
         if not partition.stands:
             self._keep_active(partition)
@@ -256,7 +256,7 @@ class Timeslicer:
         return goes_on
 
     def _displace(self, partition: GangPartition, member: Member) -> None:
-        """Section 1.5: suspend who has to leave the row, or doom it to be killed or requeued."""
+        """Section 1.5: suspend what has to leave the row, or doom it to be killed or requeued."""
         mode = self._view.mode_of(member.job)
         shadow = self._shadow_over(partition, member)
         hit = bool(partition.shadows) if self._any_shadow else shadow is not None
@@ -308,7 +308,7 @@ class Timeslicer:
         partition.settled = self._is_settled(partition, former)
 
     def _is_settled(self, partition: GangPartition, former: Sequence[Member]) -> bool:
-        """Whether more ticks change nothing: nobody waits for anybody of the same partition."""
+        """Whether more ticks change nothing: no job waits for another of the same partition."""
         if any(member.place is not Place.ACTIVE for member in former):
             return False
         waiting = [m for m in partition.jobs.values() if m.place is Place.NONE and not m.job.held]
@@ -329,7 +329,7 @@ class Timeslicer:
         memory: Mapping[str, Any] | None,
         view: ClusterView,
     ) -> Sequence[GangOrder]:
-        """Seat whoever is there: as it was handed over, else running jobs before stopped ones."""
+        """Seat the jobs that are there: as it was handed over, else running jobs before stopped ones."""
         self._view = view
         here = [job for job in active if job.suspended_by is not SuspendedBy.ADMIN]
         if memory:
@@ -374,7 +374,7 @@ class Timeslicer:
 
     # ------------------------------------------------------------------------------- orders
     def _drain(self) -> None:
-        """Section 2.7: act on those doomed, in order; who leaves already cannot be requeued, and is killed."""
+        """Section 2.7: act on those doomed, in order; what leaves already cannot be requeued, and is killed."""
         doomed, self._doomed = self._doomed, []
         for member in doomed:
             mode = self._view.mode_of(member.job)

@@ -24,7 +24,7 @@ class Kind(enum.Enum):
     """Sums of CPUs per node."""
 
     def conflict(self, one: Job, other: Job, cluster: Cluster) -> bool:
-        """Whether two jobs cannot be active together, nobody else considered."""
+        """Whether two jobs cannot be active together, no other considered."""
         if not one.nodes & other.nodes:
             return False
         row = Row(self, cluster)
@@ -91,7 +91,7 @@ class Row:
 
     @property
     def pairwise(self) -> bool:
-        """Whether each job conflicts with certain others, whoever else is in the row; sums and sockets are not so."""
+        """Whether each job conflicts with certain others, whatever else is in the row; sums and sockets are not so."""
         return self._kind is Kind.CORE
 
     def add(self, job: Job, *, first: bool, fits: bool = False) -> None:

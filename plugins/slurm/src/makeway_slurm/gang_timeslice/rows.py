@@ -52,20 +52,20 @@ class GangPartition:
         self._on: dict[int, dict[str, Member]] = {}
         """Its members by the nodes that they hold."""
         self._asked = False
-        """Whether nobody outside the row fitted into it when last asked, but for what was taken out since."""
+        """Whether no job outside the row fitted into it when last asked, but for what was taken out since."""
         self._freed: NodeBits = 0
-        """Nodes of those who were taken out since."""
+        """Nodes of those that were taken out since."""
         self.shadows: dict[str, Member] = {}
         self.active_count = 0
         self.row = row
         self.settled = False
         """Whether another tick would change nothing."""
         self.changed = False
-        """Whether the row has to be put together anew, whoever is in it."""
+        """Whether the row has to be put together anew, whatever is in it."""
 
     @property
     def contended(self) -> bool:
-        """Whether somebody is not in the row (section 3.1)."""
+        """Whether a job is not in the row (section 3.1)."""
         return self.active_count < len(self.jobs) + len(self.shadows)
 
     @property
@@ -75,9 +75,9 @@ class GangPartition:
 
     @property
     def stands(self) -> bool:
-        """Whether the row, put together anew, would begin with just those who are in it now.
+        """Whether the row, put together anew, would begin with just those that are in it now.
 
-        Then somebody can be let in beside them or be taken out, and those outside it be asked whether they fit. So it
+        Then a job can be let in beside them or be taken out, and those outside it be asked whether they fit. So it
         is while nothing in it overlaps and each conflicts with certain others.
         """
         return not self.changed and self.row.exact and self.row.pairwise
@@ -107,9 +107,9 @@ class GangPartition:
         member.turn = self._turns
 
     def outside(self) -> Sequence[Member]:
-        """Return who is not in the row and may fit into it now, in order of the queue.
+        """Return which jobs are not in the row and may fit into it now, in order of the queue.
 
-        While the row stands, those who did not fit before fit only where somebody was taken out.
+        While the row stands, those that did not fit before fit only where a job was taken out.
         """
         if not (self._asked and self.stands):
             return [member for member in self.jobs.values() if member.place is Place.NONE]
@@ -137,7 +137,7 @@ class GangPartition:
     def overcast(self, shadow: Member, *, swift: bool) -> None:
         """Lay a shadow over the partition.
 
-        :param swift: whether one that disturbs nobody may take its place in the row at once, and count in it.
+        :param swift: whether one that disturbs no job may take its place in the row at once, and count in it.
         """
         beside = swift and (self.quiet or self.stands) and self.fits(shadow)
         self.shadows[shadow.job.id] = shadow
@@ -164,7 +164,7 @@ class GangPartition:
             del self._on[index][member.job.id]
 
     def _let_go(self, member: Member, *, swift: bool) -> None:
-        """Take out of the row whoever leaves, if nothing in it overlaps; who waited for that is asked soon."""
+        """Take out of the row what leaves, if nothing in it overlaps; what waited for that is asked soon."""
         self.settled = False
         known = self.stands or (self.quiet and self.row.exact)
         if swift and known and member.held is not None:

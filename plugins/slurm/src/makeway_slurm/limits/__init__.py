@@ -1,9 +1,9 @@
 """Hold jobs to the limits of QOS, associations and partitions, as Slurm does (slurm-priority-and-limits 6, 7).
 
-A job that a limit keeps out holds up nobody, and nobody makes way for it: limits are never lifted by preempting
+A job that a limit keeps out holds up no other, and none makes way for it: limits are never lifted by preempting
 (11.2). What the job has to wait for is said in Slurm's words.
 
-Which limits there are, and for whom:
+Which limits there are, and what they hold for:
 
 * `kinds`: what limits are about.
 * `qos_limits`: the limits of a QOS.
@@ -31,14 +31,14 @@ One rule each:
 
 At the submission:
 
-* `submission`: who is taken and who is refused.
+* `submission`: which jobs are taken and which are refused.
 * `submits`: how many jobs may be present (GrpSubmitJobs, MaxSubmitJobs).
 * `deny`: refusing jobs that break a limit on their own (DenyOnLimit).
 * `given_time`: the time limit that limits give a job without one.
 
 What is counted:
 
-* `attendance`: who is present and who is active.
+* `attendance`: which jobs are present and which are active.
 * `counts`: what they hold, by where they count.
 * `elsewhere`: jobs that wait in several partitions.
 * `requested`: the TRES that a job asks for by its words.

@@ -19,7 +19,7 @@ GROUP = "User's group not permitted to use this partition"
 
 
 class Door:
-    """Who comes in where, in one run."""
+    """Which jobs come in where, in one run."""
 
     def __init__(self, view: ClusterView, settings: Settings, usage: UsageBook) -> None:
         self._settings = settings
@@ -44,7 +44,7 @@ class Door:
             for each in view.cluster.partitions
             if not self._any[each.index] and each.max_nodes is None and each.max_time is None
         )
-        """Partitions in which everybody may run, by index."""
+        """Partitions in which all may run, by index."""
 
     def shut(self, job: Job, partition: Partition) -> str:
         """Return why a job may not run in a partition; empty: it may."""

@@ -14,7 +14,7 @@ from makeway_slurm.limits.kinds import AS_MAXIMUM, OF_MINUTES, OF_WALL, Kind, Ru
 from makeway_slurm.limits.tres_minutes import minutes_of
 
 ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
-"""Limits that are about one job: whoever passes once passes for good."""
+"""Limits that are about one job: a job that passes once passes for good."""
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _NODE_TRES, _LEAST_TRES, _JOB_MINUTES = Kind.WALL, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES
 

@@ -19,15 +19,15 @@ class Listed(NamedTuple):
     key: Key
     """Of the count that it is about."""
     alone: bool
-    """Whether it is about the job alone: whoever passes once passes for good."""
+    """Whether it is about the job alone: one that passes once passes for good."""
     if_any: bool
-    """Whether it holds up nobody who wants nothing of what it counts."""
+    """Whether it holds up no job that wants nothing of what it counts."""
     uses_up: bool
     """Whether it is about what is used up, which time alone brings about."""
     holds: Count
     """What active jobs hold together."""
     entry: Entry | None
-    """What was used, and may still be; None: nobody has used anything. Of users and accounts in a QOS: of the QOS."""
+    """What was used, and may still be; None: nothing has been used. Of users and accounts in a QOS: of the QOS."""
     kind: Kind
     name: str
     most: int

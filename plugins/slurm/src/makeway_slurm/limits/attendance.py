@@ -1,4 +1,4 @@
-"""Keep who is present and who is active, for the limits of one run.
+"""Keep which jobs are present and which are active, for the limits of one run.
 
 Of most jobs, limits want no more than to know that they are there. So each event is taken at one go: what it means for
 counts, and for jobs that may have to end, is noted where each of these finds it.
@@ -23,7 +23,7 @@ class Attendance:
     """Running jobs that may have to end."""
 
     def __init__(self, view: ClusterView, *, ends: bool) -> None:
-        """Begin with nobody there.
+        """Begin with no jobs there.
 
         :param ends: whether limits end jobs that run.
         """

@@ -38,7 +38,7 @@ class Places(NamedTuple):
 
 
 class Group:
-    """All who count in the same places."""
+    """All jobs that count in the same places."""
 
     __slots__ = ("places",)
 
@@ -79,7 +79,7 @@ class Seat:
         self.noted = False
         """Whether that may be another number than 0."""
         self.welcome: bool | None = None
-        """Whether they are surely not refused where everybody may run, numbers of jobs apart; None: not known yet."""
+        """Whether they are surely not refused where all may run, numbers of jobs apart; None: not known yet."""
         self.came_at_most = -1
         """Up to how many submissions no limit on their number can be exceeded."""
 
@@ -138,9 +138,9 @@ class Holding(NamedTuple):
 
 
 class CountBook:
-    """The counts of one run. `Attendance` tells it who comes and goes.
+    """The counts of one run. `Attendance` tells it which jobs come and go.
 
-    Nobody looks at them for most jobs: what happens is noted, and entered when somebody does (`brought_up`). Jobs that
+    For most jobs they are never looked at: what happens is noted, and entered when they are (`brought_up`). Jobs that
     come and go meanwhile are never entered.
     """
 
@@ -150,11 +150,11 @@ class CountBook:
         self.held: dict[str, Holding] = {}
         """Of all active jobs."""
         self.present: dict[str, Seat] = {}
-        """Where each job counts since its submission, as long as nobody changes its partition or QOS."""
+        """Where each job counts since its submission, as long as its partition and QOS stay the same."""
         self._seats: dict[tuple[str, str | None, int, str | None], Seat] = {}
         self._groups: dict[Places, Group] = {}
         self.noted: list[Seat] = []
-        """Seats at which somebody came or went who is not entered."""
+        """Seats at which a job came or went that is not entered."""
         self.begun: dict[str, Holding] = {}
         self.over: list[Holding] = []
         """What was taken and given back, and is not entered."""
@@ -180,7 +180,7 @@ class CountBook:
             self.begun.clear()
 
     def of(self, key: Key) -> Count:
-        """Return a count; `brought_up` comes before whoever reads it."""
+        """Return a count; `brought_up` comes before it is read."""
         found = self._counts.get(key)
         if found is None:
             found = self._counts[key] = Count()

@@ -24,7 +24,7 @@ class Strictness:
     def denies(self, places: Places, *, named: bool) -> bool:
         """Whether jobs that break a limit on their own are refused there; without any QOS they are.
 
-        :param named: whether they name a QOS: one that nobody describes may be lenient, too.
+        :param named: whether they name a QOS: one that is not described may be lenient, too.
         """
         flags = [self._qos[name].flags for name in places.qos if name in self._qos]
         return any("DenyOnLimit" in each for each in flags) if flags else not named

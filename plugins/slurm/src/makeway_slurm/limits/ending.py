@@ -18,7 +18,7 @@ _SPARE = 1000
 """Jobs that have ended and are kept in the heap, before they are swept out."""
 _MANY = 10_000
 EntryOf = Callable[[Rule], Entry | None]
-"""What a limit is held against; None: nobody has used anything."""
+"""What a limit is held against; None: nothing has been used."""
 
 
 class _Watch:
@@ -51,7 +51,7 @@ class Ending:
         self._counts = counts
         self._entry_of = entry_of
         self._running: dict[Group, None] = {}
-        """Where those count who run, where a limit is on what they use up together."""
+        """Where jobs that run count, where a limit is on what they use up together."""
         self._watches: dict[Group, _Watch] = {}
         self._own: dict[str, tuple[Seconds, str]] = {}
         """Jobs with a limit on minutes of their own -> when it is reached, and its reason."""
@@ -67,7 +67,7 @@ class Ending:
         """How many instants were noted, those of jobs that have ended included."""
         self._most_noted = _SPARE
         self._quiet_until: Seconds = math.inf
-        """Before this instant no limit that several jobs share can be reached, whoever starts."""
+        """Before this instant no limit that several jobs share can be reached, whichever jobs start."""
         self._most: dict[str, float] = {}
         """What can be used up in a second at most, by TRES; not there: not known."""
 
@@ -125,7 +125,7 @@ class Ending:
                 del self._running[group]
 
     def overdue(self) -> Overdue | None:
-        """Return who has to end now, and when to ask again: usage grows at recalculations, and when jobs end."""
+        """Return what has to end now, and when to ask again: usage grows at recalculations, and when jobs end."""
         if not self._running and not self._own:
             return None
         now = self._view.now
@@ -191,7 +191,7 @@ class Ending:
         return found
 
     def grown_by(self, name: str, seconds: float) -> Seconds:
-        """Return up to when no more than so much can be used up, whoever runs; in the past: that is not known."""
+        """Return up to when no more than so much can be used up, whichever jobs run; in the past: not known."""
         most = self._at_most(name)
         return (
             self._view.now + seconds / most - max(0.0, self._view.now - self._usage.last)

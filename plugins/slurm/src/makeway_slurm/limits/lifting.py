@@ -12,14 +12,14 @@ from makeway_slurm.limits.kinds import Rule
 
 
 class Lifting:
-    """Who holds what limits count, where he may be displaced for its sake."""
+    """Which jobs hold what limits count, where they may be displaced for its sake."""
 
     def __init__(self, counts: CountBook, *, allowed: bool) -> None:
         self._counts = counts
         self.allowed = allowed
 
     def gone(self, key: Key, view: ClusterView) -> Iterator[Mapping[str, int]]:
-        """Yield what those hold of a count who would have ended: a suspended job counts as before (6.2)."""
+        """Yield what those hold of a count that would have ended: a suspended job counts as before (6.2)."""
         if not self.allowed or not view.made_way:
             return
         there = {job.id for job in view.active}
@@ -29,7 +29,7 @@ class Lifting:
                 yield counts
 
     def lifted(self, blocked: Blocked, rule: Rule, key: Key) -> Blocked:
-        """Say who holds what is short."""
+        """Say which jobs hold what is short."""
         if not self.allowed:
             return blocked
         frees = {

@@ -14,7 +14,7 @@ from makeway_slurm.limits.settings import Settings
 def held_up_by(blocked: Blocked, listed: Listed, job: Job, settings: Settings) -> Blocked:
     """Return the same answer with what it holds up.
 
-    In the main loop those that are looked at first hold up nobody, but for MaxJobsPerAccount (recorded:
+    In the main loop those that are looked at first hold up no other, but for MaxJobsPerAccount (recorded:
     limit_stop_numbers).
     Backfill keeps no nodes for one that may never have as many as it asks for (recorded: limit_stop_nodes).
     """

@@ -42,7 +42,7 @@ class Listing:
         )
 
     def entry_of(self, rule: Rule) -> Entry | None:
-        """Return the usage that a limit is held against; None: nobody has used anything."""
+        """Return the usage that a limit is held against; None: nothing has been used."""
         if rule.key == "assoc":
             return self._usage.associations.get(int(rule.whose))
         return self._usage.qos.get(str(rule.whose))

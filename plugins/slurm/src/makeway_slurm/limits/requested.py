@@ -1,4 +1,4 @@
-"""Count the TRES that a job asks for by its words, before anybody chooses nodes (slurm-priority-and-limits 1.3)."""
+"""Count the TRES that a job asks for by its words, before nodes are chosen (slurm-priority-and-limits 1.3)."""
 
 from __future__ import annotations
 

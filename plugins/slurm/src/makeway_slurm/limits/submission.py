@@ -16,7 +16,7 @@ _OF_ITS_OWN = frozenset(("groups", "array_last", "array_size"))
 
 
 class Submission:
-    """Who is taken in one run, and who is refused."""
+    """Which jobs are taken in one run, and which are refused."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ def makeway_priority(view: ClusterView) -> Prioritizer:
 
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView) -> list[Check]:
-    """Say what makes up the priority of a job that waits, and who stands in front of it."""
+    """Say what makes up the priority of a job that waits, and what stands in front of it."""
     return checks(job, view)
 
 

@@ -1,4 +1,4 @@
-"""Say how old waiting jobs are, and who may age at all (slurm-priority-and-limits 5)."""
+"""Say how old waiting jobs are, and which may age at all (slurm-priority-and-limits 5)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Accrual:
 
     @property
     def is_limited(self) -> bool:
-        """Whether it matters who starts when: only so many waiting jobs may age."""
+        """Whether it matters which job starts when: only so many waiting jobs may age."""
         return self._limited and not self._always
 
     def age(self, job: Job, second: int) -> float:
-        """Return the age factor, 0 to 1: 0 for jobs that could not start, and for those whom a limit keeps young."""
+        """Return the age factor, 0 to 1: 0 for jobs that could not start, and for those that a limit keeps young."""
         if self._always:
             since: float | None = job.spec.submit_at
         else:
@@ -69,7 +69,7 @@ class Accrual:
         ]
 
     def recount(self, view: ClusterView, second: int) -> None:
-        """Let jobs age for whom there is a place, in the order of the job table.
+        """Let jobs age for which there is a place, in the order of the job table.
 
         Slurm does so whenever a scheduler looks at the queue (recorded: accrual_arrays). Of an array whose tasks do not
         all find a place, those that do get records of their own.
@@ -133,7 +133,7 @@ class Accrual:
         return found + [("assoc", str(each.index)) for each in (node.chain if node is not None else ())]
 
     def save(self) -> Mapping[str, Any]:
-        """Return who is let age, and since when; and which tasks have records of their own."""
+        """Return which jobs are let age, and since when; and which tasks have records of their own."""
         return {"since": dict(self._since), "table": self._table.save()}
 
     def restore(self, memory: Mapping[str, Any]) -> None:

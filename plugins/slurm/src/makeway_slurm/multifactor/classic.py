@@ -1,7 +1,7 @@
 """Fair share as it was before the fair tree: NO_FAIR_TREE, and DEPTH_OBLIVIOUS (slurm-priority-and-limits 4).
 
 Slurm works out the effective usage of accounts when a recalculation begins, before decay and new usage. That of users
-follows when somebody asks for it: when the first of their pending jobs is reached in the job table, or submitted later
+follows when it is asked for: when the first of their pending jobs is reached in the job table, or submitted later
 on. So what is in force mixes this period with the last one; that is modelled, as measured.
 """
 
@@ -16,7 +16,7 @@ from makeway_slurm.multifactor.fair_tree import Share, place_in_list
 
 Used = Callable[[Association], float]
 HUGE = 4294967294.0
-"""Norm usage of a user for whom nobody has worked it out, as Slurm adds it up (recorded: fair_depth_oblivious_new)."""
+"""Norm usage of a user for whom it is not worked out, as Slurm adds it up (recorded: fair_depth_oblivious_new)."""
 
 
 class Classic:
@@ -27,7 +27,7 @@ class Classic:
     ) -> None:
         """Be there for one tree.
 
-        :param unknown: the norm usage of users for whom nobody has worked it out.
+        :param unknown: the norm usage of users for whom it is not worked out.
         """
         self._tree = tree
         self._unknown_norm = unknown
@@ -40,7 +40,7 @@ class Classic:
         self._shares = {node.index: _whole_share(node) for node in tree.nodes}
         self._users = [node.index for node in tree.nodes if node.user]
         self._unknown: set[int] = set()
-        """Users that nobody has asked for since the last recalculation began."""
+        """Users that were not asked for since the last recalculation began."""
 
     def accounts(self, used: Used) -> None:
         """Work out the accounts, from the top: at the beginning of a recalculation.
@@ -55,13 +55,13 @@ class Classic:
     def ask_for(self, node: Association, used: Used) -> None:
         """Work a user out, unless that was done since the last recalculation began.
 
-        Of one with ``parent`` his account is asked for instead.
+        Of one with ``parent`` its account is asked for instead.
         """
         if not (node.by_parent and self._above(node).parent is not None):
             self._work_out(node, used)
 
     def look(self, used: Used) -> None:
-        """Work out whoever is not known, as ``sshare`` does."""
+        """Work out all users that are not known, as ``sshare`` does."""
         for node in self._tree.nodes:
             self._work_out(node, used)
 
@@ -122,7 +122,7 @@ class Classic:
         return math.pow(2.0, -(self._effective.get(counts.index, 0.0) / share) / self._dampening)
 
     def shares(self, used: Used) -> Mapping[int, Share]:
-        """Return what stands now, by index; what is only worked out for whoever looks is not kept.
+        """Return what stands now, by index; what is only worked out to be looked at is not kept.
 
         Slurm does keep it, so that looking can change a priority (`look`).
         """
@@ -145,7 +145,7 @@ class Classic:
         return self._shares[node.index]
 
     def save(self) -> dict[str, Any]:
-        """Return what was worked out last, and of whom it is not known now."""
+        """Return what was worked out last, and for which users it is not known now."""
         return {
             "norm": {str(key): value for key, value in self._norm.items()},
             "effective": {str(key): value for key, value in self._effective.items()},

@@ -76,19 +76,19 @@ class Weigher:
         self._by_time = settings.has("SMALL_RELATIVE_TO_TIME")
         """Whether the size of a job is looked at beside its time limit."""
         self.sizes_change = bool(settings.weight_job_size)
-        """Whether it matters that jobs which take whole nodes count more once somebody has looked for nodes."""
+        """Whether it matters that jobs which take whole nodes count more once nodes were looked for."""
         self._totals: dict[int, dict[str, int]] = {}
         self._alike: dict[Hashable, Fixed] = {}
         """By all that is looked at in a job, where TRES have no weights."""
 
     def fixed(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
-        """Return the factors of a pending job in one of its partitions, as long as nobody has looked for nodes."""
+        """Return the factors of a pending job in one of its partitions, as long as no nodes were looked for."""
         return self._of(job, partition, association, job.spec.cpus)
 
     def looked_for(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
         """Return those from then on: the size counts all CPUs of nodes that are taken as a whole (1.3, measured).
 
-        Nobody looks where the bounds of a partition keep a job out, or a limit caps it below what it needs.
+        Nodes are not looked for where the bounds of a partition keep a job out, or a limit caps it below what it needs.
         """
         cpus, cap = job.spec.cpus, job.spec.node_cap
         barred = (cap is not None and cap < job.size) or beyond(job, partition)

@@ -76,11 +76,11 @@ class Multifactor:
 
     @property
     def watches(self) -> bool:
-        """Whether passes matter: in each, jobs begin to age for whom a limit has a place."""
+        """Whether passes matter: in each, jobs begin to age for which a limit has a place."""
         return self._accrual.is_limited
 
     def look(self, view: ClusterView) -> None:
-        """Let jobs age for whom there is a place, since a scheduler looks at the queue."""
+        """Let jobs age for which there is a place, since a scheduler looks at the queue."""
         self._accrual.recount(view, math.floor(view.now + _TINY))
 
     # --------------------------------------------------------------------------- fair share
@@ -192,7 +192,7 @@ class Multifactor:
             before = self._known.pop(job.id, None)
             known = self._look_at(job)
             if occasion is Occasion.RELEASED and job.spec.priority != 0 and job.eligible_at + 1.0 <= second:
-                known.grow()  # somebody looked for nodes before it was held
+                known.grow()  # nodes were looked for before it was held
             # A change of the QOS computes while the age clock is cleared (1.2, quirk).
             cleared = occasion is Occasion.CHANGED and before is not None and before.qos != known.qos
             found.append(self._compute(job, known, second, cleared=cleared))

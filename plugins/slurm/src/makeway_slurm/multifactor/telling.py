@@ -1,4 +1,4 @@
-"""Say why a job has the priority that it has, who stands in front of it, and what is odd about a configuration."""
+"""Say why a job has the priority that it has, what stands in front of it, and what is odd about a configuration."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def findings(config: Config, cluster: Cluster, settings: Settings) -> Iterator[F
 
 
 def _of_preemption(config: Config, settings: Settings) -> Iterator[Finding]:
-    """Say that waiting jobs overtake running ones where priorities decide who preempts whom (11.3)."""
+    """Say that waiting jobs overtake running ones where priorities decide which job preempts which (11.3)."""
     modes = [
         config.policy.preempt_mode,
         *(table.preempt_mode or () for table in config.partition),

@@ -248,7 +248,7 @@ def _as_described(
 def _missing_qos(
     draft: Draft, partitions: Sequence[PartitionTable], known: Sequence[QosTable]
 ) -> list[QosTable]:
-    """Return an empty stand-in for each QOS that a partition names and nobody describes."""
+    """Return an empty stand-in for each QOS that a partition names and nothing describes."""
     by_qos = draft.get("PreemptType")
     if by_qos is not None and by_qos.value.lower() == "preempt/qos" and not known:
         draft.warn(by_qos, "slurm.conf does not hold QOS; take them from accounting: " + _ASK)

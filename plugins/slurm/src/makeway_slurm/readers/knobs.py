@@ -1,6 +1,6 @@
 """Say which settings of a slurm.conf a search may change, and write them into its text.
 
-Only what decides who makes way, when and how; never which nodes there are, or who may use them.
+Only what decides which job makes way, when and how; never which nodes there are, or who may use them.
 """
 
 from __future__ import annotations

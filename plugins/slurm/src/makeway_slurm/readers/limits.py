@@ -16,7 +16,7 @@ _SAFE = frozenset(("safe",))
 
 
 def read_limits(draft: Draft, words: list[str], part_limits: str | None) -> dict[str, Any] | None:
-    """Return the settings; None: the file limits nobody in this way.
+    """Return the settings; None: the file limits no job in this way.
 
     That Slurm refuses users without an association, or another QOS than theirs, is left out: it took the jobs of a log,
     and users who have gone since are no longer in the tree.

@@ -205,7 +205,7 @@ class _Line:
         return nothing
 
     def _attributes(self) -> dict[str, Any]:
-        """Keep what the model has no field for but somebody may ask."""
+        """Keep what the model has no field for but may be asked for."""
         found: dict[str, Any] = {}
         over = self.record.get("OverTimeLimit")
         if over is not None:

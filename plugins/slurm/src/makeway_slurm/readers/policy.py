@@ -51,7 +51,7 @@ _MCS_SELECT = ("noselect", "select", "ondemandselect")
 
 # ---------------------------------------------------------------------------------------- policy
 def read_policy(draft: Draft) -> PolicyTable:
-    """Translate what decides who is placed where and who makes way for whom."""
+    """Translate what decides which job is placed where and which makes way for which."""
     mode = _cluster_mode(draft)
     gang = "gang" in mode
     settings: dict[str, dict[str, Any]] = {GANG: {"timeslice": _timeslice(draft)}} if gang else {}

@@ -28,7 +28,7 @@ Resolve = Callable[[str], str]
 
 @attrs.define(eq=False)
 class Power:
-    """What becomes of nodes that nobody uses."""
+    """What becomes of idle nodes."""
 
     idle: float = math.inf
     """Seconds until one is switched off."""

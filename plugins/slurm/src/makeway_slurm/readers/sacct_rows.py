@@ -1,6 +1,6 @@
 """Put the rows of ``sacct -P`` together where text of a user's holds the separator or a line end.
 
-SubmitLine, Comment and the like are whatever somebody typed: ``sbatch --wrap="zcat a | sort"``. sacct prints
+SubmitLine, Comment and the like are whatever a user typed: ``sbatch --wrap="zcat a | sort"``. sacct prints
 them as they are, so that a row may have too many fields, or be spread over lines. The other columns say how it
 was meant: a time looks like a time, a count like a count. Where more than one reading fits, none is taken.
 """

@@ -177,7 +177,7 @@ class _Found:
             yield row
 
     def _read_shares(self, columns: Sequence[str], lines: Iterator[Line], file: str) -> None:
-        """Read ``sshare -a -l -P -m``: what everybody has used."""
+        """Read ``sshare -a -l -P -m``: what all users have used."""
         twice: set[tuple[str, str]] = set()
         seen: set[tuple[str, str]] = set()
         partitions = "partition" in map(names.canonical, columns)
@@ -337,7 +337,7 @@ def _no_header(text: str) -> str:
 
 
 def _wrong(tables: tuple[QosTable, ...], draft: Draft) -> Iterator[Problem]:
-    """Yield what cannot be seen in one line: Preempt lists that run in a loop or name nobody (6.4)."""
+    """Yield what cannot be seen in one line: Preempt lists that run in a loop or name an unknown QOS (6.4)."""
     rest = Config(node=(NodeTable(name="n"),), partition=(PartitionTable(name="p"),))
     try:
         validate(attrs.evolve(rest, qos=tables), draft.conf.source)

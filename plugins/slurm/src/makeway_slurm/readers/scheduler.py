@@ -53,7 +53,7 @@ def _kills_invalid(draft: Draft) -> bool:
 
 
 def kills_over_memory(draft: Draft) -> bool:
-    """Whether jobs are cancelled that have more memory than they asked for: somebody has to look, and to act on it."""
+    """Whether jobs are cancelled that have more memory than they asked for: Slurm has to look, and to act on it."""
     kind, often, words = (_words(draft, f"JobAcctGather{name}") for name in ("Type", "Frequency", "Params"))
     looks = kind not in ([], ["jobacct_gather/none"]) and not {"0", "task=0"} & set(often)
     return looks and "overmemorykill" in words

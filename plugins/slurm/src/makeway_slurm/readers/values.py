@@ -44,7 +44,7 @@ _GRES_NAME = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 
 
 def _ignore(_: str) -> None:
-    """Drop a report that nobody asked for."""
+    """Drop a report that was not asked for."""
 
 
 # ------------------------------------------------------------------------------- plain values

@@ -23,7 +23,7 @@ completing_time, batch_host_delay
     (9 of 93), which the recording tells: the attribute "cleaning_times" of the job.
 kill_spacing
     Jobs that are killed together leave their nodes in order of submission, a few milliseconds apart
-    (3 of 3), and each of them triggers a pass: whoever waits first takes the first nodes that are clean.
+    (3 of 3), and each of them triggers a pass: what waits first takes the first nodes that are clean.
 min_kill_delay
     7.4 s: ten jobs that ignore SIGTERM left 7.31 to 7.46 s after their kill, whatever KillWait=1
     says. Three of 18 later ones left after 5.3 s, which the recording tells too.
@@ -43,8 +43,8 @@ second_phase
 first_tick
     The recording's. Without a recording one slice less 0.76 s, as 22.05 nearly always has.
 limit_phase
-    The sweep comes in the same millisecond as a look, just before it: so whoever it ends is leaving already when
-    others ask for his nodes. Without gang scheduling that is the look of second 25 (eight of eight logs). It counts
+    The sweep comes in the same millisecond as a look, just before it: so what it ends is leaving already when
+    others ask for its nodes. Without gang scheduling that is the look of second 25 (eight of eight logs). It counts
     from the controller's start. With gang scheduling that is a slice before the wake-up before second 0, for slices
     of 7 and 25 s (seven of seven logs); for shorter ones limits struck at 83.38, and twice at 143.5 and 173.5: 23.4.
 stopped_work_counts

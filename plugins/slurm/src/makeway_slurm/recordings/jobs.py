@@ -122,7 +122,7 @@ def _dies_of_its_signal(spec: JobSpec) -> JobSpec:
 def _without_processes(component: JobSpec) -> JobSpec:
     """Return a component that is not the leader: script and step run on the nodes of the leader alone.
 
-    So nobody there ignores a signal, and its nodes are clean at once (recorded: het_requeued_step).
+    So nothing there ignores a signal, and its nodes are clean at once (recorded: het_requeued_step).
     """
     return attrs.evolve(component, steps=False, on_term="default")
 
@@ -182,7 +182,7 @@ def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...
 def _told_by_log(events: Sequence[Any], job: RecordedJob | None) -> tuple[Seconds | None, ...]:
     """Return the clean-ups of recordings that list them.
 
-    An end that the log does not tell of, as by scancel, is like any other, unless somebody saw the job leave.
+    An end that the log does not tell of, as by scancel, is like any other, unless the job was seen to leave.
     """
     known: list[Seconds | None] = []
     left: Seconds | None = None
@@ -197,7 +197,7 @@ def _told_by_log(events: Sequence[Any], job: RecordedJob | None) -> tuple[Second
 
 
 def _seen_leaving(job: RecordedJob, clean: Seconds) -> Seconds | None:
-    """Return since when the job was seen to leave the nodes that were clean at `clean`; None: nobody saw it."""
+    """Return since when the job was seen to leave the nodes that were clean at `clean`; None: it was not seen."""
     starts = (
         each.start
         for each in job.intervals
@@ -239,7 +239,7 @@ def _unusual(took: Seconds) -> Seconds | None:
 
 
 def _completing_from(recording: Recording, name: str, begin: Seconds) -> Seconds:
-    """Return how long the job was seen to leave its nodes from `begin` on, by samples; 0: nobody saw it."""
+    """Return how long the job was seen to leave its nodes from `begin` on, by samples; 0: not seen."""
     for each in recording.jobs[name].intervals:
         if each.state == "COMPLETING" and abs(each.start - begin) < _SLOW:
             return each.end - each.start

@@ -42,13 +42,13 @@ class ReservationBook:
         self._last_gone: dict[str, Seconds] = {}
         """When the last of them went."""
         self._purged: set[tuple[Reservation, Seconds]] = set()
-        """Reservations that were taken away before somebody asked for them again, with the begin of their window."""
+        """Reservations that were taken away before a job asked for them again, with the begin of their window."""
         self._magnetic = [each for each in self._all if "MAGNETIC" in each.flags]
         self._every_node = sum(1 << node.index for node in view.cluster.nodes)
 
     # ----------------------------------------------------------------------- as a book
     def came(self, job: Job, view: ClusterView) -> None:
-        """Learn from a job that was submitted what time it is, and whom reservations are there for."""
+        """Learn from a job that was submitted what time it is, and which jobs reservations are there for."""
         for name in _named(job):
             for each in self._by_name.get(name, ()):
                 if self._purged_at(each, view.now) <= view.now:
@@ -88,7 +88,7 @@ class ReservationBook:
         )
 
     def _purged_at(self, each: Reservation, now: Seconds) -> Seconds:
-        """Return when a reservation is taken away if no job comes: it has begun, and nobody asks for it."""
+        """Return when a reservation is taken away if no job comes: it has begun, and no job asks for it."""
         begin = self._current(each, now)[0]
         if (each, begin) in self._purged:
             return begin
@@ -129,7 +129,7 @@ class ReservationBook:
     def refused(self, job: Job, view: ClusterView) -> str:
         """Return why a job is refused at its submission; empty: it is taken (no. 5).
 
-        A reservation that nobody describes refuses nobody, unless all are described (`Settings.complete`).
+        A reservation that is not described refuses no job, unless all are described (`Settings.complete`).
         """
         mine = self._of(job, view.now)
         if self._complete and (mine is None or not self._lives(mine, view.now)):

@@ -15,7 +15,7 @@ class Settings:
     """ResvOverRun: seconds for which jobs may go on after the end of their reservation; None: as slurm.conf says."""
     documented: bool = True
     """Whether ANY_NODES, DAILY, HOURLY, MAGNETIC, PURGE_COMP, TIME_FLOAT and WEEKLY count, which Slurm documents and
-    nobody has measured."""
+    which are not measured."""
     complete: bool = False
     """Whether every reservation is described, so that a job which names another one, or names one before it is created
     or after its end, is refused, as Slurm does. Exports of a site show the present ones only."""

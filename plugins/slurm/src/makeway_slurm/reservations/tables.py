@@ -27,7 +27,7 @@ _PURGE = "PURGE_COMP"
 _PURGE_AFTER: Seconds = 300.0
 """Seconds without a job after which PURGE_COMP takes a reservation away, where it does not say so itself."""
 DOCUMENTED = frozenset(("ANY_NODES", "DAILY", "HOURLY", "MAGNETIC", _PURGE, "TIME_FLOAT", "WEEKLY"))
-"""Flags that are modelled as Slurm's manual describes them; nobody has measured them."""
+"""Flags that are modelled as Slurm's manual describes them; they are not measured."""
 UNMODELLED = ("WEEKDAY", "WEEKEND", "NO_HOLD_JOBS_AFTER_END", "REPLACE", "REPLACE_DOWN")
 """Flags that may decide something, and do not here."""
 _NONE = ("", "(null)", "none", "n/a")
@@ -60,7 +60,7 @@ class Reservation:
     end: Instant
     nodes: NodeBits
     users: frozenset[str] = frozenset()
-    """Empty together with `accounts`: not said, so that whoever asks for it is let in."""
+    """Empty together with `accounts`: not said, so that each job that asks for it is let in."""
     accounts: frozenset[str] = frozenset()
     not_users: frozenset[str] = frozenset()
     not_accounts: frozenset[str] = frozenset()
@@ -93,7 +93,7 @@ class Reservation:
         return attrs.evolve(self, flags=self.flags - DOCUMENTED, purged_after=math.inf)
 
     def admits(self, user: str, account: str | None) -> bool:
-        """Whether somebody may use it (no. 5)."""
+        """Whether a user may use it (no. 5)."""
         if user in self.not_users or (account or "").lower() in self.not_accounts:
             return False
         if not self.users and not self.accounts:

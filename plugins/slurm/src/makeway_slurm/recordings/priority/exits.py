@@ -1,7 +1,7 @@
 """Find how long jobs and their nodes took beyond what they sleep.
 
-What a job used is charged in the instant of its end. Once the nodes of a victim are clean, somebody starts there.
-Instants of the log are right to 0.01 s or so: if somebody starts on a job's nodes at the next look, the job had left
+What a job used is charged in the instant of its end. Once the nodes of a victim are clean, another job starts there.
+Instants of the log are right to 0.01 s or so: if another starts on a job's nodes at the next look, the job had left
 them before.
 """
 
@@ -20,7 +20,7 @@ from makeway_slurm.recordings.priority.looks import Looks, main_and_backfill
 from makeway_slurm.recordings.priority.recording import Recording
 
 COMPLETING: Seconds = 0.02
-"""From the end of a job until its nodes are clean: whoever waits is looked at in the next look after that."""
+"""From the end of a job until its nodes are clean: what waits is looked at in the next look after that."""
 
 _USUAL: Seconds = 0.06
 """Where the log charges nothing."""
@@ -34,9 +34,9 @@ _PASS: Seconds = 0.01
 _SOON: Seconds = 0.04
 """By how much a job may have left its nodes before it seems to have ended."""
 _PASSING: Seconds = 0.025
-"""From a look to the start of somebody who is found then."""
+"""From a look to the start of a job that is found then."""
 _BEFORE: Seconds = 0.001
-"""By how much nodes are clean before the look at which somebody starts there."""
+"""By how much nodes are clean before the look at which a job starts there."""
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ def _charged(recording: Recording, start: _Start, job: Mapping[str, Any]) -> Sec
 
 
 def _clean(since: Seconds, left: Seconds, nodes: frozenset[str], starts: Sequence[_Start]) -> Seconds | None:
-    """Return when a job left its nodes that seems to have done so too late for whoever started on them; None: no.
+    """Return when a job left its nodes that seems to have done so too late for those that started on them; None: no.
 
     :param since: the job had ended by then.
     :param left: when it would have ended.
@@ -145,7 +145,7 @@ def _by_label(recording: Recording, found: Mapping[str, Sequence[Seconds | None]
 
 
 def cleaning_times(recording: Recording) -> Mapping[str, tuple[Seconds | None, ...]]:
-    """Return how long each victim took to leave its nodes, each time that it had to; None: nobody started then."""
+    """Return how long each victim took to leave its nodes, each time that it had to; None: no job started then."""
     starts = [float(event["t"]) for event in recording.events if event.get("what") == "started"]
     found: dict[str, list[Seconds | None]] = {}
     for event in recording.events:

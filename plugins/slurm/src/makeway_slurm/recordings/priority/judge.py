@@ -317,7 +317,7 @@ def _starts(seen: Seen) -> Iterator[Any]:
 def _first_of_each(job: Mapping[str, Any], *, seen_only: bool) -> list[Seconds]:
     """Return when each incarnation started.
 
-    :param seen_only: leave out those that made way before anybody looked, perhaps.
+    :param seen_only: leave out those that made way before the first look, perhaps.
     """
     found: dict[int, Seconds] = {}
     until: dict[int, Seconds] = {}
