@@ -1,6 +1,6 @@
 """Preempt by queue, as IBM Spectrum LSF does it (``lsf/queue``).
 
-Queues say in their PREEMPTION line whose jobs they may take, and by whom their own may be taken. A queue of
+Queues say in their PREEMPTION line whose jobs they may take, and which queues may take their own. A queue of
 higher PRIORITY then suspends running jobs of lower ones, from the least loaded host or in an order of
 preference. Victims go on as soon as their slots are free. Spec lsf; what the documentation leaves open is an
 option of `settings.Settings`.
@@ -14,10 +14,10 @@ preemption_line the PREEMPTION line (2.1)
 shares          FAIRSHARE of a queue, read; fairshare: who is next by it
 requirement     RES_REQ, read; asking: of a job, put into fields; ordering: in which order of hosts (9.3)
 controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
-site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
+site            all of it compiled: which queues may preempt which, in which order (2.2, 3.2)
 jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once
 protection      vetoes (section 4)
-victims         whom, in which order (3.3, 3.5, 5.3)
+victims         the candidates, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
 limits, groups  job slot limits (section 5); counting: how much they hold; judging: who is kept out by them
 resources       shared resources, memory (section 8)

@@ -88,7 +88,7 @@ def has_nobody(site: Site, queue: str, survey: Survey, view: ClusterView) -> boo
 
 
 def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
-    """Look again at hosts where anybody came, went, was stopped or goes on."""
+    """Look again at hosts where a job came, went, was stopped or goes on."""
     room = of.room
     ground = survey.grounds.get(of.queue)
     if ground is None:
@@ -167,7 +167,7 @@ def _add_started(survey: Survey) -> None:
 
 
 def _look_at_hosts(survey: Survey, view: ClusterView) -> None:
-    """Look at all who run on hosts where anybody left, was stopped or goes on."""
+    """Look at all that run on hosts where a job left, was stopped or goes on."""
     seen, whole = survey.seen, survey.used.cores
     of_each = [(survey.site.targets[name], each.free, each.used) for name, each in seen.lasting.items()]
     for index in bitmap.indices(seen.lasting_stale):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from makeway.bitmap import NodeBits
 
 _MOST = 4_096
-"""So many changes are kept: whoever has not read for longer looks at everything."""
+"""So many changes are kept: a reader that has been away for longer looks at everything."""
 
 
 class Changes:

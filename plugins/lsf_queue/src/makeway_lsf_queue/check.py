@@ -43,7 +43,7 @@ def _note(where: str, message: str, section: str) -> Finding:
 
 # ------------------------------------------------------------------------------- the relation
 def _off(site: Site) -> Iterator[Finding]:
-    """Row 1: preemption is off; or marked queues have nobody to preempt."""
+    """Row 1: preemption is off; or marked queues have nothing to preempt."""
     marked = [queue for queue in site.queues.values() if queue.line.preemptive or queue.line.preemptable]
     if not marked:
         yield _note("", "preemption is off: no queue is PREEMPTIVE or PREEMPTABLE", "1")
@@ -255,7 +255,7 @@ def _gpus(site: Site) -> Iterator[Finding]:
 
 
 def _names_in_limits(site: Site) -> Iterator[Finding]:
-    """Limits about queues or hosts that do not exist bound nobody."""
+    """Limits about queues or hosts that do not exist bound nothing."""
     groups = Groups.of(site)
     for at, table in enumerate(site.settings.limits):
         where = f"{_TABLE}.limits[{at}]"
@@ -308,7 +308,7 @@ def _jobs_limits(site: Site) -> Iterator[Finding]:
 
 
 def _unknown_groups(site: Site) -> Iterator[Finding]:
-    """``group@`` in lsb.users stands for each member of a group; of one that does not exist, for nobody."""
+    """``group@`` in lsb.users stands for each member of a group; of one that does not exist, for no user."""
     groups = site.settings.user_groups
     for name in site.settings.users:
         if name.endswith("@") and name[:-1] not in groups:

@@ -20,7 +20,7 @@ _COMMANDS = {
     "bmig": PreemptMode.REQUEUE,
     "bkill": PreemptMode.CANCEL,
 }
-"""LSF's own commands that somebody may have configured as the suspend action."""
+"""LSF's own commands that may be configured as the suspend action."""
 
 
 def job_controls(text: str) -> Mapping[str, str]:

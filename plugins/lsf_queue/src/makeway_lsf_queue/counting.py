@@ -1,4 +1,4 @@
-"""Count what limits bound (lsf 5.1); `judging` says whom they keep out.
+"""Count what limits bound (lsf 5.1); `judging` says which jobs they keep out.
 
 Active jobs are counted as they would be once those that make way have done so. Slots that pending jobs reserve
 count as well, for the jobs behind these; a backfilling job does not count against limits per host.
@@ -71,13 +71,13 @@ class Counted:
     changed: Changed = attrs.field(factory=dict)
     """Who makes way and counts otherwise for it, where the sums are of the jobs as they are."""
     lenient: bool = False
-    """Whether anybody makes way: limits on jobs then let in whom they would keep out (5.1)."""
+    """Whether any job makes way: limits on jobs then let in those that they would keep out (5.1)."""
     answers: dict[object, Any] = attrs.field(factory=dict)
     """What was said of jobs that ask for the same; see `request`."""
 
     @classmethod
     def of(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
-        """Look at `view`; whoever makes way does so as `modes` say, whatever the view shows."""
+        """Look at `view`; what makes way does so as `modes` say, whatever the view shows."""
         known = _MEMO.get(site, view)
         if known is None:
             known = _MEMO.keep(view, cls._new(site, view, modes))
@@ -143,7 +143,7 @@ class Counted:
         return self._without.on_hosts(share)
 
     def request(self, job: Job) -> object | None:
-        """Return what decides for a pending job, whoever it is; None: nothing is known beforehand."""
+        """Return what decides for a pending job, whichever it is; None: nothing is known beforehand."""
         if self.reserved or job.allocation is not None:
             return None
         spec = job.spec
@@ -299,7 +299,7 @@ class _Memo:
         self._gone: tuple[int, ...] = ()
         """Those of the view that was asked for last."""
         self._last: tuple[ClusterView, Counted] | None = None
-        """What was said last, and of which view: it says the same for as long as nobody comes or goes."""
+        """What was said last, and of which view: it says the same for as long as no job comes or goes."""
 
     def get(self, site: Site, view: ClusterView) -> Counted | None:
         """Return what is known of `view`; None: nothing, or it is of another moment."""
@@ -337,14 +337,14 @@ class _Memo:
         return counted
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
-        """Remember what a view that was just asked for comes to, for as long as nobody comes or goes."""
+        """Remember what a view that was just asked for comes to, for as long as no job comes or goes."""
         if not self._gone or counted.presence is not None:
             self._found[self._gone] = counted
             self._last = view, counted
         return counted
 
     def base(self, site: Site, view: ClusterView) -> Counted | None:
-        """Return the jobs as they are, of whom `view` leaves some out; None: that is not known."""
+        """Return the jobs as they are, of which `view` leaves some out; None: that is not known."""
         base = self._found.get(())
         if base is None or not view.made_way or self._site is not site or self._version != view.version:
             return None
@@ -355,12 +355,12 @@ _MEMO = _Memo()
 
 
 def new_sums(site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
-    """Return the sums of nobody."""
+    """Return the sums of no jobs."""
     return Sums(site, _amounts_of(site), lambda job: modes(job) is _SUSPEND)
 
 
 def sums_now(site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Sums:
-    """Return what `Counted.brought` does of the cluster as it is, where nobody collects slots."""
+    """Return what `Counted.brought` does of the cluster as it is, where no job collects slots."""
     presence = presence_of(view)
     sums: Sums | None = presence.sums
     if sums is None or sums.site is not site:

@@ -66,7 +66,7 @@ def may_use(site: Site, view: ClusterView, mine: str, stopped: Job) -> bool:
 
 
 def _relation(site: Site, mine: str, below: str) -> tuple[bool, frozenset[str]]:
-    """Return whether the slots of suspended jobs of queue `below` are for `mine`, whoever runs there.
+    """Return whether the slots of suspended jobs of queue `below` are for `mine`, whatever runs there.
 
     Beside that, the queues whose jobs may be taken from `mine`, and may themselves have taken from `below`.
     """
@@ -85,7 +85,7 @@ def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict
 
 
 def kept_from(site: Site, survey: Survey, view: ClusterView, mine: str) -> Collection[str]:
-    """Return the ids of the suspended jobs whose slots are not for queue `mine`: of whom `may_use` says no."""
+    """Return the ids of the suspended jobs whose slots queue `mine` may not use, as `may_use` says."""
     return slots_kept(site, survey, view, mine).by_job
 
 
@@ -103,9 +103,9 @@ def slots_kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> Kept
 
 
 def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
-    """Look at those jobs again that came, went, were stopped or go on, or on whose hosts anybody did.
+    """Look at those jobs again that came, went, were stopped or go on, or on whose hosts any job did.
 
-    The latter only where it counts who runs there (`KeptSlots.covered`): of all others their queues say whose slots
+    The latter only where it counts what runs there (`KeptSlots.covered`): of all others their queues say whose slots
     these are.
     """
     stale, kept.stale = kept.stale, 0

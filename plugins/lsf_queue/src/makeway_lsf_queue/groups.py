@@ -36,7 +36,7 @@ class Groups:
         return name not in left_out and (named is None or name in named)
 
     def _listed(self, text: str) -> tuple[frozenset[str] | None, frozenset[str]]:
-        """Return who is named (None: everybody), and who is taken out again."""
+        """Return which names are listed (None: all), and which are taken out again."""
         named, left_out = set[str](), set[str]()
         words = text.replace("(", " ").replace(")", " ").split()
         for word in words:

@@ -98,7 +98,7 @@ def is_suspended(job: Job) -> bool:
 
 
 def by_brun(job: Job) -> bool:
-    """Whether somebody started it with brun."""
+    """Whether it was started with brun."""
     return "brun" in job.spec.flags
 
 

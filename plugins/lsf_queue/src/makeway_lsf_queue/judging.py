@@ -1,4 +1,4 @@
-"""Say whom limits keep out, and off which hosts (lsf 5.1), by what `counting` has counted."""
+"""Say which jobs limits keep out, and off which hosts (lsf 5.1), by what `counting` has counted."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Stopper:
         return self.bound - wanted_of(job, limit, counted) + (level - others)
 
     def still_stands(self, sums: Sums) -> bool:
-        """Whether nobody came, went or was suspended since who counts in the limit; nobody collects slots."""
+        """Whether no job that counts in the limit came, went or was suspended; no job collects slots."""
         return sums is self.sums and self.cell.version == self.version
 
 
@@ -311,7 +311,7 @@ def closed_without(counted: Counted, limit: Limit, key: str, closed: Closed, cel
     for part, _, _ in cell.among(counted.changed):
         hosts |= part.job.nodes
     if not hosts & bits:
-        return bits  # nobody takes more for making way
+        return bits  # no job takes more for making way
     on = counted.taken_without((limit, key))
     for index in bitmap.indices(hosts & bits):
         row = closed.rows.by_host.get(index)

@@ -26,7 +26,7 @@ from makeway_lsf_queue.values import WrongValueError
 
 Key = str
 Member = Callable[[Job], Key | None]
-"""With whom a job shares the limit; None: the limit is not about it."""
+"""Which jobs share the limit with a job, as a key; None: the limit is not about it."""
 
 
 class Counts(enum.Enum):
@@ -44,7 +44,7 @@ class Limit:
     """One limit."""
 
     label: str
-    """For messages: where it was set, and for whom."""
+    """For messages: where it was set, and for what."""
     reason: str
     """Pending reason as LSF names it."""
     member: Member
@@ -61,7 +61,7 @@ class Limit:
     hosts: NodeBits | None = None
     """Only what runs on these counts; None: everything."""
     of_hosts: bool = False
-    """Slots of hosts in all, whoever uses them: backfilling jobs do not count (5.1)."""
+    """Slots of hosts in all, whatever uses them: backfilling jobs do not count (5.1)."""
     per_host: bool = False
     per_processor: bool = False
     """The bound is multiplied by the processors of the host, and rounded up."""
@@ -252,7 +252,7 @@ def _number(read: Callable[[str], float], text: str) -> float:
 
 
 def _member(table: Mapping[str, str], groups: Groups) -> Member:
-    """Return with whom a job shares the limit of `table`."""
+    """Return which jobs share the limit of `table` with a job."""
     tests: list[Callable[[Job], str | None]] = []
     for key, of in (("USERS", _user_of), ("QUEUES", _queue_of)):
         single = table.get(f"PER_{key[:-1]}")

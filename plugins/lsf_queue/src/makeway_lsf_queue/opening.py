@@ -62,7 +62,7 @@ def blocked(site: Site, job: Job, now: Seconds) -> Blocked | None:
 
 
 def by_window(site: Site, job: Job) -> bool:
-    """Whether a suspended job was stopped because its run window closed: nobody runs while it is closed."""
+    """Whether a suspended job was stopped because its run window closed: no job runs while it is closed."""
     return job.suspended_at is not None and may_not_run(site, job, job.suspended_at)
 
 

@@ -1,7 +1,7 @@
 """Leave a host alone for a while after it was given a job (JOB_ACCEPT_INTERVAL, lsf 9.3).
 
 So many turns of MBD_SLEEP_TIME after a job was dispatched to a host, another may be; the queue of the other job says
-how many, else the cluster. A job that was only resumed was not dispatched. Whoever has ended is forgotten.
+how many, else the cluster. A job that was only resumed was not dispatched. One that has ended is forgotten.
 """
 
 from __future__ import annotations

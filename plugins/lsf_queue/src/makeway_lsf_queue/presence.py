@@ -20,10 +20,10 @@ News = Mapping[str, Job | None]
 
 
 class Presence:
-    """The active jobs of one run, and who of them changed since somebody last took note."""
+    """The active jobs of one run, and which of them changed since they were last looked at."""
 
     def __init__(self, view: ClusterView) -> None:
-        """Begin with nobody: active jobs are told of one by one."""
+        """Begin with no job: active jobs are told of one by one."""
         self.view = view
         """The cluster as it is."""
         self.active: dict[str, Job] = {}
@@ -122,7 +122,7 @@ class Presence:
         return news
 
     def news_for_sums(self) -> News:
-        """Return who changed since the sums were last brought up to date; empty: nobody."""
+        """Return which jobs changed since the sums were last brought up to date; empty: none."""
         news = self.for_sums
         if news:
             self.for_sums = {}
@@ -143,7 +143,7 @@ MEMO = _Memo()
 
 
 def presence_of(view: ClusterView) -> Presence:
-    """Return who is active in the run that a view is of, whoever is taken to have made way."""
+    """Return which jobs are active in the run that a view is of, whichever are taken to have made way."""
     if MEMO.view is view and (known := MEMO.presence) is not None:
         return known
     presence = view.book(Presence)

@@ -1,4 +1,4 @@
-"""Decide who may preempt whom, and in which order queues are taken from (lsf 2.2, 3.2)."""
+"""Decide which queues may preempt which, and in which order queues are taken from (lsf 2.2, 3.2)."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class _Now:
 def lets_go_at(preemptor: Job, site: Site, view: ClusterView, now: Seconds) -> Seconds | None:
     """Return when the first of the jobs before `preemptor` that collect slots lets go for a turn; None: none does.
 
-    Those who find nothing to collect, since others before them have it all, keep nobody out. A job that may backfill
+    Those that find nothing to collect, since others before them have it all, keep none out. A job that may backfill
     counts them, too: for it the slots are collected a second time.
     """
     pending = view.pending
@@ -188,7 +188,7 @@ def backfills(job: Job, site: Site, view: ClusterView) -> bool:
 
 
 def _free(view: ClusterView) -> dict[int, int]:
-    """Return host -> slots that nobody holds, suspended jobs included."""
+    """Return host -> slots that no job holds, suspended jobs included."""
     found = {}
     for index in bitmap.indices(view.up):
         whole = view.cluster.nodes[index].cpus
@@ -213,7 +213,7 @@ def reserve(job: Job, free: dict[int, int]) -> dict[int, int]:
 
 
 def may_backfill(job: Job, site: Site, start: Seconds | None, now: Seconds) -> bool:
-    """Whether `job` may use slots that are reserved until `start` (7.1); None: nobody knows until when."""
+    """Whether `job` may use slots that are reserved until `start` (7.1); None: it is not known until when."""
     queue = site.queue_of(job)
     if not queue.backfill or start is None:
         return False

@@ -1,6 +1,6 @@
 """Resume preempted jobs, and let them migrate (lsf 6.1, 6.3).
 
-A suspended job goes on as soon as its hosts have its slots free, whoever freed them, unless a limit would be
+A suspended job goes on as soon as its hosts have its slots free, whatever freed them, unless a limit would be
 broken. It goes before pending jobs of its own and lower queues; where jobs of higher queues wait for its hosts, these
 have their turn first, and the arbiter acts when the pass is over. Among suspended jobs the higher queue goes first,
 then the earlier start: the reverse of preemption.
@@ -54,7 +54,7 @@ class Arbiter:
         self._places: dict[str, tuple[object, ...]] = {}
         """Those of the survey."""
         self._asleep_at = -1
-        """How often anybody had done anything else than start, when all were found to stay stopped."""
+        """How often any job had done anything else than start, when all were found to stay stopped."""
         self._woken_at = -1
         """Version of the survey by which those were woken last whose limits have room again."""
         self._summed: tuple[int, Sums | None] = -1, None
@@ -62,7 +62,7 @@ class Arbiter:
 
     # -------------------------------------------------------------------------------- events
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
-        """Remember jobs that a person resumed, and whom a new one displaced."""
+        """Remember jobs that a person resumed, and what a new one displaced."""
         if job.started_at != view.now:
             self._resumed.append(job)
         if self._site.settings.resume == "preemptor":
@@ -80,7 +80,7 @@ class Arbiter:
         )
 
     def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
-        """Nothing: whoever can go on does so when the pass is over."""
+        """Nothing: what can go on does so when the pass is over."""
         self._preemptor.pop(job.id, None)
         self._stoppers.pop(job.id, None)
         return ()
@@ -91,7 +91,7 @@ class Arbiter:
 
     # ------------------------------------------------------------------------------ adoption
     def save(self) -> dict[str, Any]:
-        """Return who waits for whom, and whom a person resumed a moment ago; the rest is seen from the jobs."""
+        """Return which job waits for which, and which a person just resumed; the rest is seen from the jobs."""
         found: dict[str, Any] = {}
         if self._preemptor:
             found["preemptor"] = dict(self._preemptor)
@@ -143,7 +143,7 @@ class Arbiter:
         for order in self._closing(view):
             closed = True
             yield order
-        # A pass follows if anybody was stopped, or has its own window opened: then pending jobs come first.
+        # A pass follows if a job was stopped, or has its own window opened: then pending jobs come first.
         if not closed and not opening.tried_now(self._site, view):
             yield from self._resuming(view)
 
@@ -174,7 +174,7 @@ class Arbiter:
         )
 
     def before_pass(self, view: ClusterView) -> Iterable[GangOrder]:
-        """Resume whoever goes before all pending jobs for its hosts: none of them is of a higher queue (6.3)."""
+        """Resume what goes before all pending jobs for its hosts: none of them is of a higher queue (6.3)."""
         return () if self._sleeps_on(view) else self._resuming(view, first=True)
 
     def stays(self, job: Job, view: ClusterView) -> Iterator[Stay]:
@@ -185,14 +185,14 @@ class Arbiter:
 
     # -------------------------------------------------------------------------------- resuming
     def after_pass(self, view: ClusterView) -> Iterable[GangOrder]:
-        """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
+        """Resume what can go on; an order at a time, so that each sees what those before it changed."""
         site = self._site
         if not (self._resumed or site.has_run_windows or site.has_gaps) and self._sleeps_on(view):
             return ()
         return self._after_pass(view)
 
     def _after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
-        yield from self._closing(view)  # whoever was started or resumed by a person
+        yield from self._closing(view)  # what was started or resumed by a person
         resumed, self._resumed = self._resumed, []
         for job in resumed:
             # bresume only makes a job wait for its slots again (6.3); the engine has let it run beside others.
@@ -229,7 +229,7 @@ class Arbiter:
         highest = max(pending, default=0)
         everybody: Sequence[Job] = stopped.copy()
         order: dict[str, tuple[object, ...]] = {}
-        """The places of all, as they are before anybody goes on."""
+        """The places of all, as they are before any goes on."""
         at = 0
         while at < len(waiting):
             job = waiting[at]
@@ -267,7 +267,7 @@ class Arbiter:
             at = 0
 
     def _sleeps_on(self, view: ClusterView) -> bool:
-        """Whether all suspended jobs stay stopped; whoever starts takes slots, counts in limits, and wakes nobody."""
+        """Whether all suspended jobs stay stopped; what starts takes slots, counts in limits, and wakes none."""
         presence = self._presence
         if presence is None or presence.view is not view:
             presence = self._presence = presence_of(view)
@@ -289,7 +289,7 @@ class Arbiter:
         return len(survey.stuck) + len(survey.held) + len(survey.held_now) == stopped
 
     def _awake(self, listed: Sequence[Job], view: ClusterView, survey: Survey) -> Sequence[Job]:
-        """Return those of whom it is not known that they stay stopped."""
+        """Return those of which it is not known that they stay stopped."""
         if self._preemptor:
             return listed
         awake = survey.seen.stopped_ids.difference(survey.stuck, survey.held, survey.held_now)
@@ -310,7 +310,7 @@ class Arbiter:
     ) -> bool:
         """Whether jobs of a higher queue wait for a host that a job needs, or one behind which it has to stay.
 
-        :param order: the places of all, as they were before anybody went on; empty: nobody has gone on.
+        :param order: the places of all, as they were before any went on; empty: none has gone on.
         :param highest: the highest priority of `pending`.
         """
         nodes = job.nodes
@@ -364,7 +364,7 @@ class Arbiter:
         return self._breaks_limit(job, view, survey)
 
     def _let_sleep(self, job: Job, stopper: judging.Stopper, survey: Survey) -> None:
-        """Remember what stops a job: until somebody comes or goes who counts in it, or for this moment."""
+        """Remember what stops a job: until a job comes or goes that counts in it, or for this moment."""
         if job.id in survey.stuck:
             return
         if not self._site.anybody_reserves and stopper.cell.version == stopper.version:
@@ -382,7 +382,7 @@ class Arbiter:
         return stops
 
     def _needed(self, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
-        """Return whom to stop so that `job` has its slots; None: it cannot have them now."""
+        """Return what to stop so that `job` has its slots; None: it cannot have them now."""
         if job.id in survey.stuck:
             return None
         if could_resume(job, survey.used):
@@ -427,7 +427,7 @@ class Arbiter:
         if self._breaks_limit(job, view, survey_of(self._site, view)):
             return True
         leaving = view.completing
-        # Somebody waits for other victims to leave as well: its share of the slots is kept for so long.
+        # A job waits for other victims to leave as well: its share of the slots is kept for so long.
         return bool(leaving) and any(
             other.asked_at is not None
             and other.partition.nodes & leaving

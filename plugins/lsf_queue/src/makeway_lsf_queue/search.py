@@ -1,10 +1,10 @@
 """Choose victims: LSF's walk, MINI_JOB and OPTIMAL_MINI_JOB (lsf 3.4).
 
 Method of the walk: take candidates in order until the job fits (found by doubling and halving, so that few probes
-are needed), then give back, last one first, whoever is not needed. Suspended jobs whose slots it may use are looked at
-before anybody else, as they cost nothing: whoever makes way never takes room away. Without MINI_JOB parallel victims of
+are needed), then give back, last one first, what is not needed. Suspended jobs whose slots it may use are looked at
+before any other, as they cost nothing: what makes way never takes room away. Without MINI_JOB parallel victims of
 a parallel preemptor are not given back on the hosts that it will use: LSF may suspend more of them than needed. All or
-nothing: if all candidates together do not make room, nobody is touched.
+nothing: if all candidates together do not make room, none is touched.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ASKED = operator.attrgetter(
 
 
 def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
-    """Return whom to preempt and where the job then starts; None: it would not help."""
+    """Return what to preempt and where the job then starts; None: it would not help."""
     site = site_of(view)
     survey = survey_of(site, view)
     survey.begin(view.now)

@@ -86,7 +86,7 @@ class Settings:
     brun_protected: bool = True
     """Whether jobs started by brun are safe (4.6)."""
     queue_users: str = attrs.field(default="trust", validator=_one_of("trust", "refuse"))
-    """USERS of a queue (9.3): a job of the workload was let in by its queue; or whoever is not listed is refused."""
+    """USERS of a queue (9.3): a job of the workload was let in by its queue; or users not listed are refused."""
     sla_protected: bool = True
     """Whether jobs of a service class are safe from queues without SLA_GUARANTEES_IGNORE (4.6)."""
     backfill_guard: str = attrs.field(default="10.1", validator=_one_of("10.1", "7.3"))

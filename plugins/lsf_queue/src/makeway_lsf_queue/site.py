@@ -76,13 +76,13 @@ class Queue:
     """EXCLUSIVE: whether it takes exclusive jobs, by its own account."""
     ignores_sla: bool = False
     users: str = ""
-    """USERS; empty: everybody."""
+    """USERS; empty: all users."""
     preferred: tuple[NodeBits, ...] = ()
     """Its hosts by the preference that HOSTS states, best first; empty: it states none (9.3)."""
     selected: NodeBits = -1
     """The hosts that select[...] of RES_REQ lets in; all bits: it states none."""
     unselected: tuple[str, ...] = ()
-    """What select[...] asks for and nobody here knows of any host."""
+    """What select[...] asks for and is not known here of any host."""
     shares: Shares | None = None
     """FAIRSHARE; None: its jobs are dispatched in order of submission."""
     job_limit: int | None = None
@@ -132,7 +132,7 @@ class Site:
     problems: tuple[Problem, ...] = ()
     """What cannot be understood."""
     oddities: tuple[Problem, ...] = ()
-    """What can, but hardly means what somebody wanted."""
+    """What can, but hardly means what was wanted."""
 
     @functools.cached_property
     def slots_of(self) -> dict[tuple[str, str], tuple[bool, frozenset[str]]]:

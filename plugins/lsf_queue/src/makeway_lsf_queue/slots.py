@@ -57,7 +57,7 @@ class Used:
         )
 
     def forget_on(self, hosts: NodeBits) -> None:
-        """Look again on some hosts: somebody came, went, was stopped or continued."""
+        """Look again on some hosts: a job came, went, was stopped or continued."""
         self._stale |= hosts
 
 
@@ -107,7 +107,7 @@ Trades = tuple[tuple[Job, Allocation], ...]
 
 
 def rearranged(job: Job, view: ClusterView) -> tuple[Allocation | None, Trades]:
-    """Find cores that nobody runs on for a suspended job, on the hosts that it is on.
+    """Find cores that no job runs on for a suspended job, on the hosts that it is on.
 
     :returns: what it holds then (None: it may stay where it is), and which suspended jobs of its queue
         change places with it.

@@ -21,7 +21,7 @@ _OPTION = f'policy.settings."{NAME}"'
 def stays(site: Site, job: Job, view: ClusterView, preemptor: str | None) -> Iterator[Stay]:
     """Yield each reason for which `job` is not resumed now.
 
-    :param preemptor: for whom it waits, with ``resume = "preemptor"``; None: for nobody.
+    :param preemptor: for which job it waits, with ``resume = "preemptor"``; None: for none.
     """
     if job.suspended_by is SuspendedBy.ADMIN:
         return  # USUSP: until bresume

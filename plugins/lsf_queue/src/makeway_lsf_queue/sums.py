@@ -132,7 +132,7 @@ class Cell:
     soonest: float = -math.inf
     """How much may be taken at most so that any of them is woken."""
     version: int = 0
-    """Grows whenever anybody comes or goes who counts in the limit, or is suspended."""
+    """Grows whenever a job that counts in the limit comes, goes or is suspended."""
     parts: dict[str, tuple[_Part, _Taken]] = attrs.field(factory=dict)
     """Who counts in it, by id."""
     closed: dict[int, Closed] = attrs.field(factory=dict)
@@ -209,7 +209,7 @@ class Sums:
     """What active jobs take of each limit, and on which hosts."""
 
     def __init__(self, site: Site, amounts: Amounts, stops: Callable[[Job], bool]) -> None:
-        """Begin with nobody.
+        """Begin with no job.
 
         :param stops: whether a job would be suspended if it made way.
         """
@@ -379,7 +379,7 @@ class Sums:
         return changed
 
     def without(self, changed: Changed) -> Without:
-        """Return the sums as they would be, for as long as nobody else comes or goes.
+        """Return the sums as they would be, for as long as no other job comes or goes.
 
         :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
         """
@@ -423,7 +423,7 @@ class Sums:
         return taken
 
     def lasting(self, share: Share, below: Container[str]) -> float:
-        """Return how much of a limit is taken at least, whoever makes way: running jobs of queues of `below`, and
+        """Return how much of a limit stays taken, whatever makes way: running jobs of queues of `below`, and
         suspended ones.
         """
         cell, found = self.cell(share), 0.0

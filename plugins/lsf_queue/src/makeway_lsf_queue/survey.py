@@ -24,7 +24,7 @@ _NODE = Exclusive.NODE
 
 
 _MOST_STARTED = 1_000
-"""So many jobs are kept as just started, if nobody asks what they leave free."""
+"""So many jobs are kept as just started, if nothing asks what they leave free."""
 Ground = tuple[NodeBits, dict[int, int], dict[int, int]]
 """Hosts that suspended jobs close to a queue, cores that it could get on each host, and slots kept from it there."""
 
@@ -33,12 +33,12 @@ class Seen:
     """The active jobs as they were looked at last, from one survey to the next."""
 
     def __init__(self, presence: Presence) -> None:
-        """Begin with nobody."""
+        """Begin with no job."""
         self.hosts: dict[str, NodeBits] = {}
         """Id of an active job -> its hosts."""
         self.used = Used(presence.view)
         self.running: dict[str, list[Job]] = {}
-        """Running jobs that nobody told to leave, by queue, in job-table order."""
+        """Running jobs that were not told to leave, by queue, in job-table order."""
         self.suspended: list[Job] = []
         """Jobs suspended by the system or by people, in job-table order."""
         self.suspended_on: dict[int, dict[str, Job]] = {}
@@ -56,7 +56,7 @@ class Seen:
         self.stopped_ids: set[str] = set()
         """Those of `stopped`."""
         self.changes = Changes()
-        """Hosts where anybody came, went, was stopped or goes on."""
+        """Hosts where a job came, went, was stopped or goes on."""
         self.lasting: dict[str, Lasting] = {}
         """By queue; brought up to date by `capacity`."""
         self.lasting_stale: NodeBits = 0
@@ -117,7 +117,7 @@ def _strike_off(listed: list[Job], job: Job) -> None:
 
 
 class Survey:
-    """What candidates are made of, whoever asks; it stays the same object, and follows who comes and goes."""
+    """What all candidates are made of; it stays the same object, and follows what comes and goes."""
 
     def __init__(self, site: Site, version: int, seen: Seen, news: News) -> None:
         """Look over the active jobs.
@@ -130,13 +130,13 @@ class Survey:
         self.seen = seen
         self.used = seen.used
         self.running = seen.running
-        """Running jobs that nobody told to leave, by queue, in job-table order."""
+        """Running jobs that were not told to leave, by queue, in job-table order."""
         self.stopped = seen.stopped
         """Jobs suspended by the system, in job-table order."""
         self.suspended = seen.suspended
         """Those, and jobs suspended by people."""
         self.stuck: dict[str, NodeBits] = {}
-        """Suspended jobs that cannot have their slots, whoever they stop, with their hosts; filled by `resume`."""
+        """Suspended jobs that cannot have their slots, whatever they stop -> their hosts; filled by `resume`."""
         self.held: set[str] = set()
         """Suspended jobs that a limit stops, until it is looked at again; filled by `resume`."""
         self.held_now: set[str] = set()
@@ -176,7 +176,7 @@ class Survey:
     def _look_at(self, news: News) -> tuple[NodeBits, NodeBits, NodeBits]:
         """Look at jobs again; return their hosts, then and now.
 
-        Beside these, those of whoever was or is suspended, and those of whoever did anything else than start.
+        Beside these, those of jobs that were or are suspended, and of jobs that did anything else than start.
         """
         seen = self.seen
         changed: NodeBits = 0
@@ -208,9 +208,9 @@ class Survey:
         return changed, stops, freed
 
     def follow(self, version: int, news: News) -> None:
-        """Be of the cluster as it is by now: what was found out stays where nobody came, went or was stopped.
+        """Be of the cluster as it is by now: what was found out stays where no job came, went or was stopped.
 
-        :param news: who changed.
+        :param news: which jobs changed.
         """
         self.version = version
         if self.held_now:
@@ -236,7 +236,7 @@ class Survey:
         if self.stuck:
             for job_id in news:
                 self.stuck.pop(job_id, None)
-            if freed:  # whoever starts takes slots, and stopping it again leaves no more than before
+            if freed:  # what starts takes slots, and stopping it again leaves no more than before
                 for job in self.suspended_on(freed):
                     self.stuck.pop(job.id, None)
         if stops or self.any_covered:
@@ -319,7 +319,7 @@ class Survey:
 
 @attrs.define(eq=False)
 class Room:
-    """Slots that jobs of one queue could get, whoever made way for them, where no limit closes a host to all of them;
+    """Slots that jobs of one queue could get, whatever made way, where no limit closes a host to all of them;
     filled by `capacity`."""
 
     free: dict[int, int] = attrs.field(factory=dict)
@@ -345,9 +345,9 @@ class KeptSlots:
     """Slots of suspended jobs that are not for one queue; filled by `gaps`."""
 
     def __init__(self, *, covered: bool) -> None:
-        """Begin with nobody.
+        """Begin with no job.
 
-        :param covered: whether it counts as well who runs on those slots, not only of which queues the jobs are.
+        :param covered: whether it also counts what runs on those slots, not only of which queues the jobs are.
         """
         self.covered = covered
         self.on: dict[int, int] = {}

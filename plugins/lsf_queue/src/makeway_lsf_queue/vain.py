@@ -156,7 +156,7 @@ class _Glance:
             return None
         if said.limit:
             return said.limit
-        # While no host is closed, whoever could never run is told so when it is tried.
+        # While no host is closed, a job that could never run is told so when it is tried.
         if not gaps.not_offered(self.site, survey, where.queue):
             if said.closed is None:
                 said.closed = judging.closed(self.site, counted, job)
@@ -205,7 +205,7 @@ class _Glance:
 
 
 def _stays(counted: Counted, job: Job, below: Container[str]) -> bool:
-    """Whether any limit would keep a job out whoever of the queues `below`, or of suspended jobs, made way."""
+    """Whether any limit would keep a job out, whichever jobs of the queues `below`, or suspended, made way."""
     sums = counted.sums
     return any(
         sums.lasting((limit, key), below) + judging.wanted_of(job, limit, counted) > bound
@@ -217,7 +217,7 @@ def _stays(counted: Counted, job: Job, below: Container[str]) -> bool:
 def _closed_for_good(
     counted: Counted, job: Job, own: Sequence[Shutter | Share], below: Container[str]
 ) -> NodeBits:
-    """Return the hosts that limits close to a job, whoever of the queues `below`, or of suspended jobs, makes way."""
+    """Return the hosts that limits close to a job, whichever jobs of the queues `below`, or suspended, make way."""
     sums = counted.brought()
     closed: NodeBits = 0
     for each in own:

@@ -1,4 +1,4 @@
-"""Name whom a job may preempt, in LSF's order (lsf 2.2, 3.2, 3.3, 3.5).
+"""Name what a job may preempt, in LSF's order (lsf 2.2, 3.2, 3.3, 3.5).
 
 Suspended jobs whose slots the preemptor may use come first: they cost nothing (5.3).
 """
@@ -25,7 +25,7 @@ _SUSPEND, _REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 
 
 def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
-    """Return the candidates of `preemptor`; the same for all who ask alike until somebody comes or goes."""
+    """Return the candidates of `preemptor`; the same for all that ask alike until a job comes or goes."""
     site = site_of(view)
     if site.anybody_reserves or site.level_of(preemptor).delay:
         return _candidates(site, preemptor, view, now)
@@ -39,7 +39,7 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
 
 
 def _asks(preemptor: Job) -> object:
-    """Return all that its candidates depend on, where nobody collects slots."""
+    """Return all that its candidates depend on, where no job collects slots."""
     wants = bool(jobs.gpus(preemptor)), bool(preemptor.spec.attributes.get("resize"))
     kinds = jobs.is_exclusive(preemptor), jobs.is_parallel(preemptor)
     order = preemptor.spec.attributes.get(KEY)
@@ -78,7 +78,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
 
 
 def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
-    """Return the answer for a job that may not preempt anybody now (4.4, 4.6, 4.7)."""
+    """Return the answer for a job that may not preempt any other now (4.4, 4.6, 4.7)."""
     delay = site.level_of(preemptor).delay
     if delay and now < preemptor.spec.submit_at + delay:
         note = f"PREEMPT_DELAY: it may preempt {delay:g} s after its submission"

@@ -17,7 +17,7 @@ from makeway_lsf_queue.values import WrongValueError
 
 
 def slots(text: str) -> int:
-    """Return MXJ; ``!`` is the number of processors, which nobody knows here: 1."""
+    """Return MXJ; ``!`` is the number of processors, which is not known here: 1."""
     return 1 if text == "!" else values.integer(text)
 
 
