@@ -15,8 +15,8 @@ credentials    a job's QoS and flags (1, 3.3); `limits`: soft and hard (X2)
 priority       start and run priority (4.2, 8)
 order          the queue; marks of backfilled jobs (7.3)
 turns          who is tried next, without ordering the whole queue; `streams`
-               keeps it for that, and `plain` says of whom only room decides
-conditions     who may preempt whom: conditions, context, guards (sections 3 and 6)
+               keeps it for that, and `plain` says for which jobs only room decides
+conditions     which jobs may preempt which: conditions, context, guards (sections 3 and 6)
 preemptees     how those stand that may be displaced
 victims        order of the candidates and search (section 4)
 actions        PREEMPTPOLICY and escalation (section 5); `capabilities` (section 13)
@@ -211,7 +211,7 @@ def makeway_preempt_action(
 
 @hookimpl
 def makeway_commands() -> Commands:
-    """Find whom an expression means, and refuse what somebody may not do."""
+    """Find which jobs an expression means, and refuse what a user may not do."""
     return Commands(names=expressions.jobs_named, refuses=manual.refusal)
 
 

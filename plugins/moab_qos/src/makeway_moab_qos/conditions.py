@@ -1,6 +1,6 @@
-"""Decide whom a waiting job may displace (moab 3 and 6): three conditions, context rules, guards.
+"""Decide what a waiting job may displace (moab 3 and 6): three conditions, context rules, guards.
 
-Whoever is kept out by a guard is protected with a reason that begins with the code of the check list (12.1).
+What a guard keeps out is protected with a reason that begins with the code of the check list (12.1).
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _preemptees(
 
 
 def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, now: Seconds) -> str:
-    """Say what keeps `job` from preempting anybody; empty: nothing."""
+    """Say what keeps `job` from preempting any other; empty: nothing."""
     if not right.ground:
         return f"K01 {right.why}"
     if settings.maui and settings.optimistic:

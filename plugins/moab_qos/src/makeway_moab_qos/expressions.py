@@ -28,7 +28,7 @@ def jobs_named(expression: str, command: str, _user: str | None, view: ClusterVi
     else:
         found = _matching(expression, jobs, anywhere=settings.use_job_regex)
         if not found and re.fullmatch(r"[\w.\-]+", expression):
-            return None  # a plain id that nobody has: the refusal says so
+            return None  # a plain id that no job has: the refusal says so
     return found[:1] if settings.maui else found
 
 

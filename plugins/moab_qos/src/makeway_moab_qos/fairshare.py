@@ -3,7 +3,7 @@
 Usage is processor-seconds of running jobs, in windows of FSINTERVAL; the last FSDEPTH of them count, each
 FSDECAY times as much as the one after it. What a credential has used is a percentage of what all have used
 in the same windows; under a policy with ``%`` of what the machine could have delivered. As Maui does, usage
-is booked pass by pass: whoever ran after one pass is charged up to the next one.
+is booked pass by pass: what ran after one pass is charged up to the next one.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _BY_JOB = (
 )
 """Tables of `Settings.memo` whose keys are the id of a job, or begin with it."""
 _FEWEST = 1000
-"""How many jobs a table may know before anybody is forgotten."""
+"""How many jobs a table may know before any is forgotten."""
 
 
 def forget_ended(view: ClusterView) -> None:

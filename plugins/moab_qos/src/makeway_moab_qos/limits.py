@@ -157,7 +157,7 @@ class InUse:
         self.gone = 0
         """How many active jobs have left."""
         self.unmarked: list[Job] = []
-        """Jobs that have started since somebody last took note."""
+        """Jobs that have started since these were last looked at."""
         self.changed: dict[Cell, None] = {}
         """Cells that have changed since it was last emptied."""
         self.before: dict[Cell, int] = {}
@@ -245,7 +245,7 @@ def _beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: bool) -> 
 
 
 def _said(job: Job, book: InUse, active: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
-    """Return the same for all who fall under the same limits and want as much, until somebody comes or goes."""
+    """Return the same for all that fall under the same limits and want as much, until a job comes or goes."""
     key = hard, book.wants_of(job, view)
     found = book.said.get(key)
     if found is None:

@@ -1,4 +1,4 @@
-"""Say of whom nothing but limits and room decides: who displaces nobody, and whom no reservation concerns."""
+"""Say for which jobs limits and room alone decide: those that displace none, and no reservation concerns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_QOS = frozenset(("RUNNOW", "RESTARTPREEMPT", "NOBF"))
 
 
 def only_room_counts(settings: Settings) -> bool:
-    """Whether nobody holds a reservation at a site, and only who is marked displaces others."""
+    """Whether no job holds a reservation at a site, and only marked ones displace others."""
     rights = settings.fs_violation_preemption or settings.sp_violation_preemption
     reserves = settings.depths or settings.reservation_policy == "HIGHEST" or settings.standing
     wants = settings.maui or settings.optimistic or settings.node_set_policy
@@ -21,7 +21,7 @@ def only_room_counts(settings: Settings) -> bool:
 
 
 def never_displaces(job: Job, view: ClusterView) -> bool:
-    """Whether a waiting job displaces nobody, whoever is there, at a site where only room counts."""
+    """Whether a waiting job displaces none, whatever is there, at a site where only room counts."""
     known: dict[tuple[str, str], bool] = settings_of(view).memo.setdefault("never_displaces", {})
     key = job.id, job.partition.name
     found = known.get(key)
@@ -54,7 +54,7 @@ def comes_off_no_better(job: Job, view: ClusterView) -> bool:
 
 
 def suspended(view: ClusterView) -> Sequence[Job]:
-    """Return the suspended jobs; looked for once while nobody starts, stops or goes on."""
+    """Return the suspended jobs; looked for once while no job starts, stops or goes on."""
     if view.made_way:
         gone = {id(job) for job in view.made_way}
         return [job for job in view.active if job.state is JobState.SUSPENDED and id(job) not in gone]

@@ -22,7 +22,7 @@ class Preemptee:
     job: Job
     nodes: NodeBits
     out: str
-    """Why nobody may displace it now; empty: that depends on who asks."""
+    """Why no job may displace it now; empty: that depends on which asks."""
     priority: int | None = None
     """Its start priority, once it has been asked for."""
     method: Method | None = None
@@ -30,10 +30,10 @@ class Preemptee:
 
 
 class Protected(Mapping[str, str]):
-    """Job -> the rule that protects it; rules that name priorities are put into words when somebody reads them."""
+    """Job -> the rule that protects it; rules that name priorities are put into words when they are read."""
 
     def __init__(self) -> None:
-        """Begin with nobody."""
+        """Begin with no job."""
         self._rules: dict[str, str | tuple[int, int]] = {}
 
     def add(self, job_id: str, rule: str) -> None:

@@ -1,4 +1,4 @@
-"""Keep nodes for whom they are promised to (moab 3.2 X4, 7.1, 7.2).
+"""Keep nodes for the jobs they are promised to (moab 3.2 X4, 7.1, 7.2).
 
 Three things close nodes to a job: a standing reservation whose lists do not name it, the lock of a
 preemptor that waits for its victims (GUARANTEEDPREEMPTION), and a suspended job of higher priority

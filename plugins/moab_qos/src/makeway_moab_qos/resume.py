@@ -1,4 +1,4 @@
-"""Resume suspended jobs: nobody takes turns, but who was displaced goes on when its nodes are free (moab 7.4).
+"""Resume suspended jobs: none takes turns, but what was displaced goes on when its nodes are free (moab 7.4).
 
 Before every pass each suspended job is tried, in queue order, on its own nodes and cores only, and not
 before its hold-down is over. A person's resume is not bound to the hold-down. Under Maui's profile one
@@ -62,7 +62,7 @@ class Resumer:
         return first
 
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
-        """Nothing: whoever starts has found room."""
+        """Nothing: what starts has found room."""
         del job
         self._view = view
         return ()
@@ -160,7 +160,7 @@ class Resumer:
 
     # ----------------------------------------------------------------------------- adoption
     def save(self) -> dict[str, Any]:
-        """Return whom Maui has forgotten; who waits to go on is seen from the jobs."""
+        """Return which jobs Maui has forgotten; which wait to go on is seen from the jobs."""
         return {"missed": sorted(self._missed)} if self._missed else {}
 
     def restore(
@@ -188,14 +188,14 @@ class Resumer:
         return (job.suspended_at or 0.0) + self._settings.hold_down
 
     def _free(self, job: Job, resumed: Sequence[Job]) -> bool:
-        """Whether nobody runs on the job's cores, its nodes are in service, and hard limits allow it."""
+        """Whether no job runs on the job's cores, its nodes are in service, and hard limits allow it."""
         view = self._view
         held = job.allocation
         if held is None or held.nodes & (view.completing | ~view.up):
             return False
         kept = [other for other in view.pending if other.asked_at == view.now]
         if any(other.asked_nodes & held.nodes for other in kept):
-            return False  # freed a moment ago, for somebody else
+            return False  # freed a moment ago, for another job
         running = [other for other in view.active if other.state is JobState.RUNNING]
         if any(overlap(job, other) for other in (*running, *resumed)):
             return False

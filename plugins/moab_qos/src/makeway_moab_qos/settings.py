@@ -145,7 +145,7 @@ class Standing:
     days: tuple[str, ...] = ()
     """MON, TUE, ...; nothing: every day."""
     access: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """user, group, account, class, qos, jobattr (flags of jobs) -> who may use it; nothing: everybody."""
+    """user, group, account, class, qos, jobattr (flags of jobs) -> who may use it; nothing: all."""
 
     @property
     def always(self) -> bool:
@@ -176,9 +176,9 @@ class Choices:
     """What the documents leave open (moab 15.1), or what rests on recollection alone."""
 
     minimise: bool = False
-    """After the greedy walk, put back whoever is not needed, the costliest first (4.1)."""
+    """After the greedy walk, put back what is not needed, the costliest first (4.1)."""
     max_preemptees: int = attrs.field(default=32, validator=_COUNT)
-    """Most victims of one preemptor; if more are needed, nobody is preempted (U6). 0: any number."""
+    """Most victims of one preemptor; if more are needed, none is preempted (U6). 0: any number."""
     strict_priority: bool = True
     """An equal priority does not preempt (U5)."""
     owner_requires_preemptee: bool = True
@@ -305,7 +305,7 @@ class Settings:
     """Parameters that the site's file sets, for the check list: what is set differs from what is a default."""
 
     memo: dict[str, Any] = attrs.field(init=False, factory=dict, eq=False, repr=False)
-    """Answers that stay the same for the whole run, kept by whoever asks."""
+    """Answers that stay the same for the whole run, kept by what asks."""
 
     @cached_property
     def maui(self) -> bool:

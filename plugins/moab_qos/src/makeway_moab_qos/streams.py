@@ -70,7 +70,7 @@ class Stream:
 
     @property
     def first(self) -> Entry | None:
-        """Whoever stands first."""
+        """The job that stands first."""
         if not self.told:
             return self.fresh[0] if self.fresh else None
         return min(self.told[0], self.fresh[0]) if self.fresh else self.told[0]
@@ -97,7 +97,7 @@ class Streams:
         self.known: dict[int, Known] = {}
         """By place in the job table."""
         self.untold: dict[Stream, None] = {}
-        """Streams with anybody in `Stream.fresh`."""
+        """Streams with any job in `Stream.fresh`."""
         self.open: dict[Bucket, None] = {}
         """Buckets that were open when they were last looked at."""
         self.firsts: dict[Hashable, list[Entry]] = {}
@@ -109,7 +109,7 @@ class Streams:
         self._no_limit = Bucket(None, 0)
 
     def forget(self) -> None:
-        """Forget everybody."""
+        """Forget all jobs."""
         for table in (
             self.known,
             self.untold,

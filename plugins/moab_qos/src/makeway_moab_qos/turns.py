@@ -1,7 +1,7 @@
 """Name who is tried next, instead of ordering the whole queue for each pass (`makeway.model.Turns`).
 
 `makeway_moab_qos.streams` keeps the queue so that only the first of those whose priorities grow alike has to be
-compared, and nobody whom a limit is known to keep out. What comes out is what `makeway_moab_qos.order.in_order` and
+compared, and none that a limit is known to keep out. What comes out is what `makeway_moab_qos.order.in_order` and
 `makeway_moab_qos.limits.admit` come to for all; `tests/test_turns.py` holds one to the other.
 """
 
@@ -45,15 +45,15 @@ class Turns:
         self._named: tuple[_Place, Stream, Entry, bool] | None = None
         """Who is being tried; whether it was of `Stream.fresh`."""
         self._every_job = False
-        """Whether nobody is passed over in this pass."""
+        """Whether no job is passed over in this pass."""
         self._kept_out = False
-        """Whether whoever is being tried would have been."""
+        """Whether the one being tried would have been."""
         self._alone = False
-        """Whether nobody else waited when the last pass began."""
+        """Whether no other job waited when the last pass began."""
         self._gone = 0
         """How many active jobs had left by then."""
         self._gone_by = 0
-        """How many had when it was last looked whom there is room for."""
+        """How many had when it was last looked which jobs there is room for."""
         self.passing = False
         """Whether a pass is underway in which jobs are named here."""
         self.current = False
@@ -63,11 +63,11 @@ class Turns:
         self.askers: dict[str, Job] = {}
         """Waiting jobs for which others have made way, perhaps long ago."""
         self._ahead: Hashable = None
-        """Slope of whoever stood before somebody that was started last."""
+        """Slope of the job that stood before the one that was started last."""
 
     # ------------------------------------------------------------------------------ notices
     def forget(self) -> None:
-        """Nobody waits; those who do come again."""
+        """No job waits; those that do come again."""
         self._streams.forget()
         self._heap.clear()
         self.askers = {job.id: job for job in self._view.pending if job.asked_nodes}
@@ -112,7 +112,7 @@ class Turns:
         return True
 
     def next(self) -> Job | None:
-        """Name whoever comes first of those who are not known to wait for a limit."""
+        """Name what comes first of those that are not known to wait for a limit."""
         if self._named is not None:
             self._go_on(*self._named)
         heap, known_by = self._heap, self._streams.known
@@ -139,13 +139,13 @@ class Turns:
         return None
 
     def _is_there(self, known: Known | None, entry: Entry, fresh: bool) -> bool:
-        """Whether somebody whose turn has come still waits as it did."""
+        """Whether a job whose turn has come still waits as it did."""
         return (
             known is not None and known.entry is entry and known.fresh is fresh and known.born != self._pass
         )
 
     def _go_on(self, place: _Place, stream: Stream, entry: Entry, fresh: bool) -> None:
-        """Somebody was tried: go on with whoever comes behind it, and those for whom there is room by now."""
+        """A job was tried: go on with what comes behind it, and those for which there is room by now."""
         self._named = None
         job = entry[2]
         if job.asked_nodes:
@@ -181,7 +181,7 @@ class Turns:
         heapq.heappush(self._heap, (place, self._count, entry, None, group, 0))
 
     def _follow(self, stream: Stream, entry: Entry, *, fresh: bool) -> None:
-        """Let whoever comes after `entry` in its stream have a turn."""
+        """Let what comes after `entry` in its stream have a turn."""
         listed = stream.fresh if fresh else stream.told
         at = bisect.bisect_right(listed, entry)
         if at < len(listed):
@@ -191,7 +191,7 @@ class Turns:
         """Let the first stream of a group have its turn, and the next one be the first."""
         bucket, key = group
         if not bucket.open:
-            return  # nobody in it is let in
+            return  # no job in it is let in
         firsts = bucket.firsts.get(key, _NOBODY)
         at = bisect.bisect_left(firsts, entry)
         if at < len(firsts) and firsts[at] is entry:
@@ -241,7 +241,7 @@ class Turns:
     def preceded(self, job: Job, rank_of: Callable[[], tuple[int, Seconds, int]]) -> bool | None:
         """Whether any waiting job ranks before one that has just been started; None: that is not known.
 
-        :param rank_of: returns the rank of the job; called if anybody waits.
+        :param rank_of: returns the rank of the job; called if any job waits.
         """
         if not self.current or job.started_at != self._view.now:
             return None

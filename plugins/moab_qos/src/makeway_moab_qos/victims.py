@@ -1,7 +1,7 @@
 """Order the candidates, and choose among them (moab 4).
 
 Cost is run priority per processor freed on feasible nodes; the search walks from the cheapest on until the
-job fits. It is greedy and promises no more: with ``minimise`` whoever turns out not to be needed is put
+job fits. It is greedy and promises no more: with ``minimise`` what turns out not to be needed is put
 back. Maui walks until the victims alone cover the whole job, however much is idle (Q3), and counts what a
 victim frees by the preemptor's tasks (Q5).
 """
@@ -41,7 +41,7 @@ _POLL: Seconds = 60.0
 
 # ------------------------------------------------------------------------------------ candidates
 def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> Candidates:
-    """Return whom `preemptor` may displace, cheapest first; for the hook."""
+    """Return what `preemptor` may displace, cheapest first; for the hook."""
     verdicts = judge(preemptor, active, view, now)
     nodes = feasible_nodes(preemptor, view)
     settings = settings_of(view)

@@ -52,7 +52,7 @@ class TaskAttempt:
         self._request = selector.request(job)
         self._promises = promises.before(job, view) if promises is not None else None
         self._made = promises if self._promises is not None else None
-        """Whoever made the promises that bind this job."""
+        """What made the promises that bind this job."""
         self._cores: dict[int, CoreBits] = {}
         """Node -> cores that those taken out would give back."""
         self._memory: dict[int, int] = {}

@@ -57,7 +57,7 @@ class TaskNodes:
         self.sets = _node_sets(settings, view.cluster)
         """Nodes that jobs are to be placed in, one set for each job; none: jobs may lie anywhere."""
         self.counts_alone = self.most_threads == 1 and not self._one_user
-        """Whether room is a matter of counting free cores: of one thread each, whoever is beside."""
+        """Whether room is a matter of counting free cores: of one thread each, whatever is beside."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
@@ -171,7 +171,7 @@ class TaskNodes:
         return nodes
 
     def shares(self, index: int, job: Job, view: ClusterView, gone: Iterable[str]) -> bool:
-        """Whether `job` may join whoever runs on a node (SINGLEUSER)."""
+        """Whether `job` may join what runs on a node (SINGLEUSER)."""
         if not self._one_user or not self.books.jobs[index]:
             return True
         return all(

@@ -2,7 +2,7 @@
 
 The first jobs of the queue that could not start hold reservations: from the instant at which enough
 processors will be free, on the nodes where they will be. A job behind may use these processors only if it
-ends before, as its limit says. Jobs are tried in order, so whoever stands before a job and still waits
+ends before, as its limit says. Jobs are tried in order, so what stands before a job and still waits
 could not start.
 """
 
@@ -111,7 +111,7 @@ class Promises:
         """Return what is promised to jobs that stand before `job`; None: nothing."""
         settings = settings_of(view)
         if not settings.depths or is_locked(job, view, view.now) or IGNORES in job.marks:
-            return None  # whoever has displaced others for its nodes is promised them already
+            return None  # what has displaced others for its nodes is promised them already
         holders = reservation_holders(ahead_of(job, view, view.now), view, view.now)
         if settings.reservation_policy == "HIGHEST":
             listed = {each.id for each in (*holders, job)}
