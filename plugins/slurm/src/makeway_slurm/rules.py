@@ -110,7 +110,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "node_limits_ignore_victims": Rule(
         "a limit on the nodes of several jobs (GrpTRES=node) that is reached keeps a job out even if it has the nodes "
-        "already that victims would leave, so that nobody makes way; later releases look at these nodes",
+        "already that victims would leave, so that no job makes way; later releases look at these nodes",
         None,
         until="24.11.4",
         section="slurm-priority-and-limits 6.2",
@@ -174,7 +174,7 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 4.3.2",
     ),
     "exclusive_stops_after_step_one": Rule(
-        "without gang only FORCE jobs look beyond cores that nobody uses",
+        "without gang only FORCE jobs look beyond unused cores",
         "26.05",
         section="slurm-gang-and-select 4.3.2",
     ),
@@ -218,7 +218,7 @@ RULES: Mapping[str, Rule] = {
         section="slurm-preemption 5.1.4 no. 1",
     ),
     "forecast_beside_running": Rule(
-        "select/cons_tres does not ask for nodes on which nobody runs when it estimates the start of a job that wants "
+        "select/cons_tres does not ask for nodes on which no job runs when it estimates the start of a job that wants "
         "them to itself; with gang scheduling it finds a row there, the start then fails, and backfill keeps the "
         "nodes meanwhile; not in force under EASY",
         "1",
@@ -354,9 +354,9 @@ RULES: Mapping[str, Rule] = {
         defect=True,
     ),
     "unknown_usage_is_huge": Rule(
-        "with DEPTH_OBLIVIOUS, users whose usage nobody has worked out since the run began count among their siblings "
-        "as if it was huge, unless it is said what was used before that (a defect; measured on 22.05.8; later "
-        "releases: open)",
+        "with DEPTH_OBLIVIOUS, users whose usage has not been worked out since the run began count among their "
+        "siblings as if it was huge, unless it is said what was used before that (a defect; measured on 22.05.8; "
+        "later releases: open)",
         "1",
         section="slurm-priority-and-limits 4",
         defect=True,
@@ -431,7 +431,7 @@ RULES: Mapping[str, Rule] = {
         defect=True,
     ),
     "killed_at_resume_keeps_nodes": Rule(
-        "the nodes of such a job stay COMPLETING for good: nobody starts there any more (a defect; measured on "
+        "the nodes of such a job stay COMPLETING for good: no job starts there any more (a defect; measured on "
         "22.05.8; later releases: open)",
         "1",
         section="slurm-gang-and-select 1.5, 2.4",
@@ -458,7 +458,7 @@ RULES: Mapping[str, Rule] = {
         defect=True,
     ),
     "whole_gpus_beside_parts": Rule(
-        "a GPU of which somebody has shards is given as a whole, too; one that is given as a whole gives no shards "
+        "a GPU of which jobs have shards is given as a whole, too; one that is given as a whole gives no shards "
         "(a defect)",
         None,
         until="23.02",
