@@ -61,7 +61,7 @@ last=$(cat "$place/last")
 check "four jobs of the partition low fill the cluster" is "$last" RUNNING
 
 echo "--- what LSF's policy would do with an urgent job, before anything is changed"
-makeway slurm whom --config "$here/lsf.toml" -- -p high -N1 -n4 2>/dev/null
+makeway slurm victims --config "$here/lsf.toml" -- -p high -N1 -n4 2>/dev/null
 
 drive "$place/drive1.log"
 check "makeway drives n[1-2]" drives "$place/drive1.log"

@@ -201,7 +201,7 @@ def test_why_and_whom_look_ahead_with_a_copy(up: Site) -> None:
     """The victim of a question is named and goes on running; the latest start follows from time limits."""
     low = up.submit("-n", "2", "-t", "10", "--", "sleep", "600")
     up.until(lambda: up.state_of(low) == "RUNNING")
-    told = up.ok("whom", "-p", "urgent", "-n", "2")
+    told = up.ok("victims", "-p", "urgent", "-n", "2")
     assert told.splitlines()[0] == "it starts at once"
     assert f"for that job {low} (partition normal," in told
     assert "is suspended (its resources go to a job of a higher tier)" in told
@@ -215,7 +215,7 @@ def test_why_and_whom_look_ahead_with_a_copy(up: Site) -> None:
     why = up.ok("why", low)
     assert f"it makes way for job {urgent} (partition urgent," in why
     assert f"it stays suspended: its resources go to jobs of a higher tier: job {urgent} (" in why
-    assert up.run("whom", "-n", "64").stdout.startswith("it could never run here")
+    assert up.run("victims", "-n", "64").stdout.startswith("it could never run here")
 
 
 def test_a_refused_submission_is_told_by_its_id_and_is_no_history(up: Site) -> None:

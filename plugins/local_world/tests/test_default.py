@@ -277,7 +277,7 @@ def test_json_everywhere(site: Site) -> None:
     for command in (
         ["queue"],
         ["why", job],
-        ["whom"],
+        ["victims"],
         ["logs", job],
         ["history"],
         ["top", "99"],

@@ -188,7 +188,7 @@ def test_one_users_computing_holds_up_nobody(served: Path) -> None:
         held = []
         for _ in range(50):
             made = attacks.connected(served)
-            made.sendall(request("POST", "/v1/whom", body))
+            made.sendall(request("POST", "/v1/victims", body))
             held.append(made)
         return held
 

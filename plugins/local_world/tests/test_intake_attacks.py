@@ -186,7 +186,7 @@ _FIELDS = (
 ).split()
 _BODIES = st.dictionaries(st.one_of(st.sampled_from(_FIELDS), _TEXTS), _VALUES, max_size=5)
 _ROUTES = st.sampled_from(
-    ["/v1/jobs", "/v1/jobs", "/v1/jobs", "/v1/commands", "/v1/whom", "/v1/drain", "/v1/web"]
+    ["/v1/jobs", "/v1/jobs", "/v1/jobs", "/v1/commands", "/v1/victims", "/v1/drain", "/v1/web"]
 )
 _LOOKS = st.sampled_from(
     [
@@ -233,7 +233,7 @@ def requests(draw: st.DrawFn) -> bytes:
         )
     route = draw(_ROUTES)
     body = draw(_BODIES)
-    if route in ("/v1/jobs", "/v1/whom") and draw(st.integers(0, 3)):
+    if route in ("/v1/jobs", "/v1/victims") and draw(st.integers(0, 3)):
         body = _right({name: value for name, value in body.items() if name in _FIELDS[:38]})
     data = json.dumps(body).encode()
     if draw(st.integers(0, 9)) == 0:

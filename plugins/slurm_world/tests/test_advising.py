@@ -15,7 +15,7 @@ from makeway_app.cli import cli
 from makeway_slurm_world.advising.advice import advise
 from makeway_slurm_world.advising.diary import Diary, between
 from makeway_slurm_world.advising.overlay import laid_over, restricted
-from makeway_slurm_world.advising.whom import ask_slurm, new_jobs
+from makeway_slurm_world.advising.victims import ask_slurm, new_jobs
 from makeway_slurm_world.driving.notebook import Notebook
 from makeway_slurm_world.reading.look import Texts, look
 from makeway_slurm_world.talking.runner import Answer
@@ -48,8 +48,8 @@ def test_no_command_changes_anything(fake_slurm: Path, policy: Path, tmp_path: P
     followed = _run("advise", str(policy), "--follow", "--every", "1", "--looks", "2", "--diary", str(diary))
     assert followed.exit_code == 0, followed.output
     assert len(diary.read_text().splitlines()) == 1
-    assert _run("whom", "--config", str(policy), "12").exit_code == 0
-    assert _run("whom", "--", "-p", "high", "-n4").exit_code == 0
+    assert _run("victims", "--config", str(policy), "12").exit_code == 0
+    assert _run("victims", "--", "-p", "high", "-n4").exit_code == 0
     calls = fake_slurm.read_text().splitlines()
     assert len(calls) > 20
     assert not [call for call in calls if call.startswith("forbidden")]
@@ -82,16 +82,16 @@ def test_a_new_job_of_the_higher_tier_displaces_the_job_on_the_node_it_asks_for(
 def test_what_checkpoints_would_save_is_said(fake_slurm: Path, policy: Path) -> None:
     """In words and in JSON; a policy that suspends loses nothing."""
     words = "-p", "high", "-n4", "-N1", "-w", "n4"
-    said = _run("whom", "--config", str(policy), "--no-slurm", "--", *words).output
+    said = _run("victims", "--config", str(policy), "--no-slurm", "--", *words).output
     assert (
         "12 core-seconds of work would be lost; none of it, if these jobs ran under makeway checkpointable"
         in said
     )
-    told = json.loads(_run("whom", "--config", str(policy), "--json", "--no-slurm", "--", *words).output)
+    told = json.loads(_run("victims", "--config", str(policy), "--json", "--no-slurm", "--", *words).output)
     (lost,) = [each["core_hours_lost"] for each in told["policy"][0]["makes_way"]]
     assert lost == round(2 * 6 / 3600, 3)
     policy.write_text(REQUEUE.replace("requeue", "suspend"), encoding="utf-8")
-    assert "core-hours" not in _run("whom", "--config", str(policy), "--no-slurm", "--", *words).output
+    assert "core-hours" not in _run("victims", "--config", str(policy), "--no-slurm", "--", *words).output
 
 
 def test_a_job_that_the_policy_cannot_have_is_named(texts: Texts, policy: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_job_that_the_policy_cannot_have_is_named(texts: Texts, policy: Path) 
 
 
 def test_whom_holds_the_policy_against_slurm(fake_slurm: Path, policy: Path) -> None:
-    told = _run("whom", "--config", str(policy), "--json", "--", "-p", "high", "-n4", "-N1", "-w", "n4")
+    told = _run("victims", "--config", str(policy), "--json", "--", "-p", "high", "-n4", "-N1", "-w", "n4")
     assert told.exit_code == 0, told.output
     data = json.loads(told.stdout)
     assert data["displaces"] == ["3"]
@@ -114,10 +114,10 @@ def test_whom_holds_the_policy_against_slurm(fake_slurm: Path, policy: Path) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["whom", "999"], "no job '999' waits or runs"),
-        (["whom", "2"], "job 2 is RUNNING; allowed: a job that waits"),
-        (["whom", "--", "--nodse=2"], "did you mean '--nodes'"),
-        (["whom"], "name a waiting job"),
+        (["victims", "999"], "no job '999' waits or runs"),
+        (["victims", "2"], "job 2 is RUNNING; allowed: a job that waits"),
+        (["victims", "--", "--nodse=2"], "did you mean '--nodes'"),
+        (["victims"], "name a waiting job"),
         (["advise", "missing.toml"], "missing.toml"),
     ],
 )

@@ -15,7 +15,7 @@ def test_a_misspelt_command_is_refused_with_the_nearest() -> None:
     found = CliRunner().invoke(cli, ["slurm", "lokk"])
     assert found.exit_code == 2
     assert (
-        "no command named 'lokk'; allowed: advise, drive, look, release, whom; did you mean 'look'?"
+        "no command named 'lokk'; allowed: advise, drive, look, release, victims; did you mean 'look'?"
         in found.output
     )
 

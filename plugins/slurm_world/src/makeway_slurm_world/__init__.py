@@ -7,6 +7,6 @@ talking      Slurm's commands: which only ask, which change something, who may r
 reading      what these commands print, into makeway's model
 advising     what a policy would do with what was read
 driving      ``world/slurm``: starts and displaces on some nodes, with a way back
-commands     what people type: ``makeway slurm look``, ``advise``, ``whom``, ``drive``, ``release``
+commands     what people type: ``makeway slurm look``, ``advise``, ``victims``, ``drive``, ``release``
 ============ ========================================================================
 """

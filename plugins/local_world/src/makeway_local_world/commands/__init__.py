@@ -14,7 +14,7 @@ look, face   what click knows better: help, completion, the list of commands
 options      what several commands share: ``--json``, jobs, times, completion
 up           up: the beginning of a daemon; the only one that imports an engine
 down         down
-submit       submit, again, and whom
+submit       submit, again, and victims
 foreground   run, attach
 scripts      scripts with ``#SBATCH`` lines
 queue        queue

@@ -22,7 +22,7 @@ from makeway_local_world.commands.words import Failed, Option, Wrong, command, s
 def monitor(every: float) -> None:
     """Show the machine and its queue on the whole terminal, with keys that change jobs.
 
-    It shows cores and GPUs with the jobs that have them, who made way for whom, and of the chosen job why it waits
+    It shows cores and GPUs with the jobs that have them, which made way for which, and of the chosen job why it waits
     and what it printed. It needs textual: pip install 'makeway-local-world[monitor]'.
     """
     if not 0.1 <= every <= 3600:

@@ -1,4 +1,4 @@
-"""``makeway submit`` and ``makeway whom``: hand a job in, or ask what it would bring about."""
+"""``makeway submit`` and ``makeway victims``: hand a job in, or ask what it would bring about."""
 
 from __future__ import annotations
 
@@ -362,15 +362,15 @@ def hand_in(request: Mapping[str, Any]) -> tuple[Daemon, dict[str, Any]]:
             time.sleep(0.1)
 
 
-@command("whom", *ASKED, options.JSON, mixed=False, behind="command")
-def whom(as_json: bool, **given: Any) -> None:
-    """Say whom a job would displace now, when it would start, and why; nothing is submitted.
+@command("victims", *ASKED, options.JSON, mixed=False, behind="command")
+def victims(as_json: bool, **given: Any) -> None:
+    """Say which jobs a job would displace now, when it would start, and why; nothing is submitted.
 
     It takes the options of `makeway submit`; a script or a command is not needed.
     """
-    request = asked(whom, given, runs=False)
+    request = asked(victims, given, runs=False)
     request.pop("waits", None)
-    answer = Daemon().post("/v1/whom", request)
+    answer = Daemon().post("/v1/victims", request)
     if as_json:
         terminal.put(answer)
         return
@@ -499,4 +499,4 @@ def environment(export: str, ours: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-__all__ = ["again", "asked", "environment", "hand_in", "instant", "submit", "whom"]
+__all__ = ["again", "asked", "environment", "hand_in", "instant", "submit", "victims"]

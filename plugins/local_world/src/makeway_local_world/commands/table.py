@@ -40,7 +40,7 @@ COMMANDS = {
     "update": "verbs:update",
     "wait": "output:wait",
     "web": "site:web",
-    "whom": "submit:whom",
+    "victims": "submit:victims",
     "why": "why:why",
 }
 """As the entry points of this distribution name them; reading those takes longer than a whole command."""

@@ -247,10 +247,10 @@ async def why(request: web.Request) -> web.Response:
     )
 
 
-async def whom(request: web.Request) -> web.Response:
-    """Say whom a job would displace now, without submitting it."""
+async def victims(request: web.Request) -> web.Response:
+    """Say which jobs a job would displace now, without submitting it."""
     wanted = bodies.request_of(await request.read(), runs=False)
-    return web.json_response(await Outlook(request.app[SERVICE]).whom(caller_of(request), wanted))
+    return web.json_response(await Outlook(request.app[SERVICE]).victims(caller_of(request), wanted))
 
 
 async def logs(request: web.Request) -> web.Response:
@@ -378,7 +378,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/jobs/{id}/logs", logs),
     ("GET", "/v1/jobs/{id}/request", again),
     ("GET", "/v1/jobs/{id}/why", why),
-    ("POST", "/v1/whom", whom),
+    ("POST", "/v1/victims", victims),
     ("POST", "/v1/commands", order),
     ("GET", "/v1/bookings", bookings),
     ("POST", "/v1/bookings", book),
@@ -392,7 +392,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/openapi.json", openapi),
 )
 """What the socket and the page offer; the socket alone also makes addresses of pages."""
-SLOW = (again, why, whom, history)
+SLOW = (again, why, victims, history)
 """What computes for long: one of each user at a time."""
 READING = ("GET", "HEAD")
 """Methods that change nothing."""

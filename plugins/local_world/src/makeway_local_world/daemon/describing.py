@@ -39,7 +39,7 @@ _QUERIES: Mapping[str, type[Any]] = {
 }
 _BODIES: Mapping[str, type[Any]] = {
     "/v1/jobs": Request,
-    "/v1/whom": Request,
+    "/v1/victims": Request,
     "/v1/commands": OrderBody,
     "/v1/bookings": BookingBody,
     "/v1/drain": DrainBody,

@@ -15,7 +15,7 @@ from makeway_local_world.daemon import wards
 from makeway_local_world.daemon.foresight import Foresight, look
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.people import who_is
-from makeway_local_world.daemon.why import Known, story, whom
+from makeway_local_world.daemon.why import Known, story, victims
 from makeway_local_world.processes.ends import end_of
 from makeway_local_world.requests import Request, specs
 
@@ -76,8 +76,8 @@ class Outlook:
         counts = ", ".join(f"{number} {state.lower()}" for state, number in Counter(states.values()).items())
         return {**answer, "told": [f"array {array_id}: {counts}", *answer["told"]]}
 
-    async def whom(self, caller: Caller, request: Request) -> dict[str, Any]:
-        """Tell what a job would displace now, without submitting it."""
+    async def victims(self, caller: Caller, request: Request) -> dict[str, Any]:
+        """Tell which jobs a job would displace now, without submitting it."""
         live = self._service.live
         who = who_is(caller.uid, caller.gid)
 
@@ -93,7 +93,7 @@ class Outlook:
         foresight = await self._look_ahead(config, state, "new", new)
         known = attrs.evolve(known, foresight=foresight)
         return {
-            "told": await self._service.elsewhere(whom, known),
+            "told": await self._service.elsewhere(victims, known),
             "starts_at": None if foresight.starts_at is None else round(foresight.starts_at + known.zero, 3),
             "displaces": [attrs.asdict(each) for each in foresight.takes],
             "rejected": foresight.rejected,

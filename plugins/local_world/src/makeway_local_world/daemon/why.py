@@ -248,7 +248,7 @@ def _past(known: Known) -> Iterator[str]:
         yield f"at {when(line['at'] + known.zero)}: {line.get('why') or line.get('reason') or line['kind']}"
 
 
-def whom(known: Known) -> list[str]:
+def victims(known: Known) -> list[str]:
     """Return the sentences about a job that was never submitted."""
     found = known.foresight
     assert found is not None
@@ -259,7 +259,7 @@ def whom(known: Known) -> list[str]:
         told += [text for text in _decision(known, found) if not text.startswith("running")]
     told += list(_prospects(known, found, "starts"))
     if found.starts_at is not None and not found.takes:
-        told.append("it displaces nobody")
+        told.append("it displaces no job")
     return told
 
 
@@ -293,4 +293,4 @@ def when(at: float) -> str:
     return time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%F %H:%M", then)
 
 
-__all__ = ["Known", "story", "when", "whom"]
+__all__ = ["Known", "story", "victims", "when"]

@@ -11,7 +11,7 @@ from makeway_app.cli.group import Helpful
 _OWN = {
     "look": "Show the running cluster as makeway sees it, and say what of it cannot be seen.",
     "advise": "Say what a policy would do now: who would start, who would make way, who waits and why.",
-    "whom": "Say whom a job would displace now: a waiting one, or one described as for sbatch.",
+    "victims": "Say which jobs a job would displace now: a waiting one, or one described as for sbatch.",
     "drive": "Let another policy decide over some nodes, without a line in slurm.conf.",
     "release": "Give the nodes back to Slurm; each step can be repeated.",
 }
@@ -42,7 +42,7 @@ class _Lazy(Helpful):
 def slurm() -> None:
     """Look at a running Slurm, ask another policy for its advice, or let it decide over some nodes.
 
-    `look`, `advise` and `whom` change nothing; `drive` and `release` print with --dry-run what they would do.
+    `look`, `advise` and `victims` change nothing; `drive` and `release` print with --dry-run what they would do.
 
     Commands of Slurm's are found in PATH; SLURM_CONF counts as it does for them.
     """

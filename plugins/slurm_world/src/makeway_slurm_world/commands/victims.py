@@ -1,4 +1,4 @@
-"""``makeway slurm whom``."""
+"""``makeway slurm victims``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from makeway.model import JobState
 from makeway_slurm_world.advising.advice import Advice
 from makeway_slurm_world.advising.advice import advise as advise_on
 from makeway_slurm_world.advising.overlay import laid_over, settings_in
-from makeway_slurm_world.advising.whom import NEW, SlurmSays, ask_slurm, new_jobs
+from makeway_slurm_world.advising.victims import NEW, SlurmSays, ask_slurm, new_jobs
 from makeway_slurm_world.commands import options
 from makeway_slurm_world.commands.advise import plain, show
 from makeway_slurm_world.reading.look import Look
@@ -29,8 +29,8 @@ from makeway_slurm_world.talking.runner import Reader
 @click.option("--no-slurm", is_flag=True, help="Do not ask `sbatch --test-only` beside the policy.")
 @options.json_option
 @click.argument("job", nargs=-1, type=click.UNPROCESSED, metavar="JOB | -- SBATCH-ARGUMENTS")
-def whom(config: Path | None, no_slurm: bool, as_json: bool, job: tuple[str, ...]) -> None:
-    """Say whom a job would displace now: a waiting one, or one described as for sbatch.
+def victims(config: Path | None, no_slurm: bool, as_json: bool, job: tuple[str, ...]) -> None:
+    """Say which jobs a job would displace now: a waiting one, or one described as for sbatch.
 
     Nothing is submitted. For a job described as for sbatch, the answer is held against that of the cluster's own
     Slurm (`sbatch --test-only`), which knows its own policy only.
@@ -100,4 +100,4 @@ def _of_slurm(says: SlurmSays, victims: list[str]) -> str:
     return f"Slurm itself: starts at {says.starts_at} on {says.nodes}, {taken} ({verdict})"
 
 
-__all__ = ["whom"]
+__all__ = ["victims"]
