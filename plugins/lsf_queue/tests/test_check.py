@@ -31,10 +31,10 @@ def found(site: Any) -> list[str]:
         pytest.param("a 1 {}", "", {}, "preemption is off: no queue", id="off"),
         pytest.param("a 1 {PREEMPTIVE}; b 1 {}", "", {}, "none is higher than another", id="nobody is lower"),
         pytest.param(
-            "a 1 {PREEMPTIVE}; b 5 {PREEMPTIVE}", "", {}, "a is PREEMPTIVE but finds nobody", id="lowest"
+            "a 1 {PREEMPTIVE}; b 5 {PREEMPTIVE}", "", {}, "a is PREEMPTIVE but finds no queue", id="lowest"
         ),
         pytest.param(
-            "a 9 {PREEMPTABLE}; b 5 {PREEMPTABLE}", "", {}, "a is PREEMPTABLE but nobody may", id="highest"
+            "a 9 {PREEMPTABLE}; b 5 {PREEMPTABLE}", "", {}, "a is PREEMPTABLE but no queue may", id="highest"
         ),
         pytest.param(
             "a 9 {PREEMPTIVE[b c]}; b 5 {}", "", {}, "'c', which does not exist", id="unknown queue"
@@ -49,7 +49,7 @@ def found(site: Any) -> list[str]:
         pytest.param(
             "a 9 {PREEMPTABLE[b]}; b 9 {}", "", {}, "lists 'b', whose priority is not higher", id="equal ones"
         ),
-        pytest.param("a 9 {PREEMPTIVE[]}; b 5 {}", "", {}, "names nobody", id="empty brackets"),
+        pytest.param("a 9 {PREEMPTIVE[]}; b 5 {}", "", {}, "names no queue", id="empty brackets"),
         pytest.param("a 9 {PREEMPTIVE[b+0]}; b 5 {}", "", {}, "positive whole number", id="bad preference"),
         pytest.param(
             "a 9 {PREEMPTIVE}; b 5 {PREEMPTABLE[c]}; c 7 {}", "", {}, "does not list it", id="conflict"

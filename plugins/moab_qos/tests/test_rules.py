@@ -248,7 +248,7 @@ def found(config_of: Any, text: str) -> str:
         pytest.param("QOSCFG[a] QFLAGS=PREEMPTOR", "GUARANTEEDPREEMPTION is not TRUE", id="no guarantee"),
         pytest.param("QOSCFG[a] QFLAGS=PREEMPTOR", "none is PREEMPTEE", id="no preemptee"),
         pytest.param(
-            "JOBPREEMPTMINACTIVETIME 60\nJOBPREEMPTMAXACTIVETIME 30", "nobody is eligible", id="throttles"
+            "JOBPREEMPTMINACTIVETIME 60\nJOBPREEMPTMAXACTIVETIME 30", "no job is eligible", id="throttles"
         ),
         pytest.param("JOBNODEMATCHPOLICY EXACTNODE", "PREEMPTORCENTRIC", id="exact nodes"),
         pytest.param("PREEMPTRTIMEWEIGHT 1", "this is a guess", id="guess"),

@@ -163,12 +163,12 @@ CLUSTER = [
         for mode in ("cancel", "requeue")
     ),
     row("gang plugin without flag", {"gang": "gang/timeslice"}, "warning", "0.3", "only with GANG"),
-    row("one tier", {"tiers": (3, 3)}, "warning", "1.3", "nobody can preempt"),
-    row("lower tier off", {"low": {"preempt_mode": ("off",)}}, "warning", "1.3", "nobody can"),
-    row("no common nodes", APART, "warning", "1.3", "nobody can preempt"),
+    row("one tier", {"tiers": (3, 3)}, "warning", "1.3", "no job can preempt"),
+    row("lower tier off", {"low": {"preempt_mode": ("off",)}}, "warning", "1.3", "no job can"),
+    row("no common nodes", APART, "warning", "1.3", "no job can preempt"),
     row(
         "no QOS lists another",
-        {"preempt": "qos", "qos": ({"name": "a"},)}, "warning", "1.4", "nobody can preempt",
+        {"preempt": "qos", "qos": ({"name": "a"},)}, "warning", "1.4", "no job can preempt",
     ),
 ]  # fmt: skip
 
@@ -230,7 +230,7 @@ QOS_LEVEL = [
     row(
         "off means the cluster's mode",
         QOS | {"qos": ({"name": "a", "preempt": ("b",)}, {"name": "b", "preempt_mode": ("off",)})},
-        "warning", "6.4, 3.1", "protects nobody",
+        "warning", "6.4, 3.1", "protects no job",
     ),
     row(
         "within alone does not inherit (S20)",
@@ -476,7 +476,7 @@ SHARING = [
     row("YES:n under gang", share("YES:2", "NO"), "warning", "4.3.4", "YES:n works as FORCE:n"),
     row(
         "FORCE:n without gang",
-        share("FORCE:2", "FORCE:2", {}), "warning", "4.3.4", "nobody takes turns",
+        share("FORCE:2", "FORCE:2", {}), "warning", "4.3.4", "no jobs take turns",
     ),
     row("FORCE:n and --exclusive", share("FORCE:2", "NO"), "note", "4.1.2", "ask for --exclusive"),
     row(
@@ -657,7 +657,7 @@ def test_accepted(kwargs: Kwargs) -> None:
             id="exit in grace is an exit in 22.05-4.3",
         ),
         pytest.param(
-            QOS | {"qos": ({"name": "a", "preempt_mode": ("cancel", "within")},)}, "nobody",
+            QOS | {"qos": ({"name": "a", "preempt_mode": ("cancel", "within")},)}, "no job can preempt",
             id="within is enough-1.4",
         ),
         pytest.param(

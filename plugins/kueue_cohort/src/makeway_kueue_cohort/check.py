@@ -32,7 +32,7 @@ def _of_config(config: Any, cluster: Cluster, settings: Settings) -> Iterator[Fi
         text = f"{config.scheduler.type} tries jobs in its own order; Kueue's passes need greedy"
         yield _found("warning", "scheduler.type", text, "kueue 7.1", always=True)
     if config.policy.preempt_mode and "gang" in config.policy.preempt_mode:
-        yield _found("warning", "policy.preempt_mode", "Kueue suspends nobody; gang has no effect")
+        yield _found("warning", "policy.preempt_mode", "Kueue suspends no job; gang has no effect")
     known = [queue.name for queue in settings.queue] + list(settings.local_queues)
     if settings.queue_by == "partition":
         for at, partition in enumerate(cluster.partitions):
@@ -54,12 +54,12 @@ def _of_queues(settings: Settings) -> Iterator[Finding]:
         if queue.cohort is None and queue.reclaim is not Within.NEVER:
             yield _found("note", f"{where}.reclaim", "has no effect: it is in no cohort", "kueue 3.3")
         if not queue.quotas:
-            yield _found("warning", where, f"queue {queue.name} has no quota; it admits nobody")
+            yield _found("warning", where, f"queue {queue.name} has no quota; it admits no job")
         alone = [q for q in settings.queue if q.cohort == queue.cohort]
         named_only = queue.cohort is not None and queue.cohort not in cohorts | parents
         if named_only and len(alone) == 1:
             text = f"queue {queue.name} is alone in cohort {queue.cohort}, which has no quota"
-            yield _found("note", f"{where}.cohort", f"{text}: there is nobody to borrow from", "kueue 1.4")
+            yield _found("note", f"{where}.cohort", f"{text}: there is no queue to borrow from", "kueue 1.4")
 
 
 def _of_flavors(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
@@ -69,11 +69,11 @@ def _of_flavors(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
     for at, flavor in enumerate(settings.flavor):
         where = f"{_PATH}.flavor[{at}]"
         if flavor.name not in used:
-            yield _found("note", where, f"nobody has quota of {flavor.name}{nearest(flavor.name, used)}")
+            yield _found("note", where, f"no queue has quota of {flavor.name}{nearest(flavor.name, used)}")
         listed = expand_hostlist(flavor.nodes) if flavor.nodes is not None else names
         strangers = [name for name in listed if name not in names]
         if strangers:
             yield _found("error", f"{where}.nodes", f"there is no node {strangers[0]}")
         wanted = set(flavor.features)
         if not any(node.name in set(listed) and wanted <= node.features for node in cluster.nodes):
-            yield _found("warning", where, f"no node is of flavor {flavor.name}; nobody can use it")
+            yield _found("warning", where, f"no node is of flavor {flavor.name}; no job can use it")

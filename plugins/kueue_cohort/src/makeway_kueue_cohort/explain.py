@@ -51,8 +51,8 @@ def _checks(job: Job, view: ClusterView) -> Iterator[Check]:
     yield Check(
         code="Q6",
         verdict="pass" if found else "fail",
-        question="Is there anybody whose leaving makes room?",
-        found=listed or "nobody",
+        question="Is there any job whose leaving makes room?",
+        found=listed or "none",
     )
 
 

@@ -44,7 +44,7 @@ def into(common: Common) -> Translated:
         said = f"partition {table.name}: tier {table.priority_tier}"
         terms.append(Term(said, f"ClusterQueue {table.name} in cohort cluster, nominal {given}"))
     if common.by_qos:
-        why = "any higher priority counts, whoever is listed"
+        why = "any higher priority counts, whatever is listed"
         terms.append(
             Term("Preempt lists of QOS", "WorkloadPriorityClass, withinClusterQueue LowerPriority", why)
         )
@@ -87,7 +87,7 @@ def _without_equal(common: Common) -> list[Term]:
             why = "terminationGracePeriodSeconds is one for all pods: grace_time of the policy's settings"
             found.append(Term(f"{name}: grace_time {grace:g} s", "", why))
     if config.policy.preemption.exempt_time:
-        found.append(Term("exempt_time", "", "Kueue protects nobody for a time"))
+        found.append(Term("exempt_time", "", "Kueue protects no job for a time"))
     return found
 
 

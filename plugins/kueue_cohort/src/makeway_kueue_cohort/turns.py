@@ -273,7 +273,7 @@ def candidates(preemptor: Job, view: ClusterView) -> Candidates:
         jobs=jobs,
         modes=tuple(mode_of(job) for job in jobs),
         reasons=tuple(each.reason.line for each in found),
-        note="" if jobs else "nobody holds quota that it may preempt or reclaim",
+        note="" if jobs else "no job holds quota that it may preempt or reclaim",
     )
 
 

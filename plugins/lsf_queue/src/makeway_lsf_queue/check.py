@@ -55,10 +55,12 @@ def _off(site: Site) -> Iterator[Finding]:
         name = queue.name
         if queue.line.preemptive and not site.targets[name]:
             yield _warning(
-                _where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds nobody below", "2.2"
+                _where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds no queue below", "2.2"
             )
         if queue.line.preemptable and not any(site.may_preempt(other, name) for other in site.queues):
-            yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTABLE but nobody may", "2.2")
+            yield _warning(
+                _where(queue, "PREEMPTION"), f"queue {name} is PREEMPTABLE but no queue may", "2.2"
+            )
 
 
 def _conflicts(site: Site) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ def preemption_line(text: str) -> PreemptionLine:
             raise WrongValueError(f"got {match.group(1)!r}; allowed: PREEMPTIVE, PREEMPTABLE{close}")
         found[word] = inside
         if inside is not None and not inside.strip():
-            notes.append(f"{word}[] names nobody and counts as {word} without a list")
+            notes.append(f"{word}[] names no queue and counts as {word} without a list")
     if not found:
         raise WrongValueError("is empty")
     return PreemptionLine(

@@ -51,9 +51,9 @@ def why_not(a: Queue, b: Queue, settings: Settings) -> str:
     forward = a.line.preemptive and (a.line.targets is None or b.name in a.line.targets)
     if b.line.preemptable and b.line.by is not None:
         but = " (preemptable_list = 'exclusive': PREEMPTIVE does not help)" if forward else ""
-        return f"PREEMPTABLE of {b.name} lists {' '.join(b.line.by) or 'nobody'}, not {a.name}{but}"
+        return f"PREEMPTABLE of {b.name} lists {' '.join(b.line.by) or 'none'}, not {a.name}{but}"
     if a.line.preemptive and a.line.targets is not None:
-        return f"PREEMPTIVE of {a.name} lists {' '.join(a.line.targets) or 'nobody'}, not {b.name}"
+        return f"PREEMPTIVE of {a.name} lists {' '.join(a.line.targets) or 'none'}, not {b.name}"
     return f"{a.name} is not PREEMPTIVE, and {b.name} is not PREEMPTABLE"
 
 

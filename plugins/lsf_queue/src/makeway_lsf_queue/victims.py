@@ -90,7 +90,7 @@ def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
         note = f"an exclusive job preempts only from a queue with PREEMPTION, and {preemptor.partition.name} has none"
         return Candidates(note=note, reason="PEND_HOST_NONEXCLUSIVE")
     if preemptor.spec.attributes.get("resize") and not site.settings.resize_preempts:
-        return Candidates(note="a request to grow preempts nobody")
+        return Candidates(note="a request to grow preempts no job")
     return None
 
 

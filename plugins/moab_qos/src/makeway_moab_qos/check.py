@@ -127,7 +127,7 @@ def _spared_by(settings: Settings) -> dict[str, None] | None:
 def _throttles(settings: Settings) -> Iterator[Finding]:
     least, most = settings.min_active_time, settings.max_active_time
     if least > most > 0:
-        text = f"JOBPREEMPTMINACTIVETIME {least:g} s is above JOBPREEMPTMAXACTIVETIME {most:g} s: nobody is eligible"
+        text = f"JOBPREEMPTMINACTIVETIME {least:g} s is above JOBPREEMPTMAXACTIVETIME {most:g} s: no job is eligible"
         yield _warning(path("min_active_time"), text, "6")
 
 
@@ -177,7 +177,7 @@ def _in_maui(settings: Settings) -> Iterator[Finding]:
         text = "Maui has no CANCEL: every automatic preemption then fails"
         yield _warning(path("preempt_policy"), text, "15.2")
     if settings.optimistic:
-        text = "BACKFILLPOLICY PREEMPT: Maui then preempts nobody at all"
+        text = "BACKFILLPOLICY PREEMPT: Maui then preempts no job at all"
         yield _warning(path("backfill_policy"), text, "15.2")
     weights = settings.weights
     if weights.usage_consumed or weights.usage_remaining or weights.usage_percent:
@@ -187,7 +187,7 @@ def _in_maui(settings: Settings) -> Iterator[Finding]:
 
 def _in_moab(settings: Settings) -> Iterator[Finding]:
     if _with(settings, "PREEMPTOR") and not settings.guaranteed_preemption:
-        text = "a QoS is PREEMPTOR, but GUARANTEEDPREEMPTION is not TRUE: freed nodes may go to somebody else"
+        text = "a QoS is PREEMPTOR, but GUARANTEEDPREEMPTION is not TRUE: freed nodes may go to another job"
         yield _warning(path("guaranteed_preemption"), text, "7.1")
     if settings.node_match_policy == "EXACTNODE" and settings.preemption_algorithm != "PREEMPTORCENTRIC":
         text = "JOBNODEMATCHPOLICY EXACTNODE breaks preemption without PREEMPTIONALGORITHM PREEMPTORCENTRIC"

@@ -183,9 +183,9 @@ def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, no
     if not right.ground:
         return f"K01 {right.why}"
     if settings.maui and settings.optimistic:
-        return "K10 Maui preempts nobody under BACKFILLPOLICY PREEMPT"
+        return "K10 Maui preempts no job under BACKFILLPOLICY PREEMPT"
     if settings.maui and settings.preempt_policy == "OVERCOMMIT":
-        return "K07 PREEMPTPOLICY OVERCOMMIT lists nobody"
+        return "K07 PREEMPTPOLICY OVERCOMMIT lists no job"
     if job.spec.het_id is not None:
         return "K16 a job of several requirements does not preempt"
     if not settings.maui and not settings.choices.preempt_again_while_locked:

@@ -120,7 +120,7 @@ class Resumer:
             why = "its nodes came free within the hold-down, and Maui forgets such a job"
             return [Stay(why=why, setting=path("profile"))]
         if not self._waits(job):
-            return [Stay(why="the scheduler resumes nobody whom a person suspended", setting=_RESUME_MANUAL)]
+            return [Stay(why="the scheduler resumes no job that a person suspended", setting=_RESUME_MANUAL)]
         found = []
         end = self._held_until(job)
         if view.now < end - _TINY:

@@ -122,7 +122,7 @@ def k03(case: Case) -> Iterator[Check]:
         if theirs >= mine:
             too_high.append((theirs, other))
     if not case.preemptees:
-        found = f"its priority is {mine} ({shown}); there is nobody to compare with"
+        found = f"its priority is {mine} ({shown}); there is none to compare with"
         yield check("K03", PASS, found, setting)
     elif not too_high:
         yield check("K03", PASS, f"yes: {mine} ({shown})", setting)
@@ -229,7 +229,7 @@ def k08(case: Case) -> Iterator[Check]:
         yield check(
             "K08",
             PASS,
-            f"all can make way by {asked.value}, as asked" if case.preemptees else "nobody to ask",
+            f"all can make way by {asked.value}, as asked" if case.preemptees else "no job to ask",
         )
 
 
@@ -237,7 +237,7 @@ def k13(case: Case) -> Iterator[Check]:
     """Answer K13."""
     found = _throttled(case)
     said = [f"{job}: {why}" for job, why in found]
-    yield from _of_all(case, "K13", _throttle(case, found), "nobody is protected by a throttle", said)
+    yield from _of_all(case, "K13", _throttle(case, found), "no job is protected by a throttle", said)
 
 
 def _throttle(case: Case, found: Sequence[tuple[Job, str]]) -> str:

@@ -47,14 +47,14 @@ def k09(case: Case) -> Iterator[Check]:
     elif settings.guaranteed_preemption:
         yield check("K09", PASS, "TRUE", setting)
     else:
-        yield check("K09", WARNING, "FALSE: freed nodes may go to somebody else", setting)
+        yield check("K09", WARNING, "FALSE: freed nodes may go to another job", setting)
 
 
 def k10(case: Case) -> Iterator[Check]:
     """Answer K10."""
     policy, setting = case.settings.backfill_policy, path("backfill_policy")
     if case.settings.maui and policy == "PREEMPT":
-        yield check("K10", FAIL, "PREEMPT: Maui then preempts nobody", setting)
+        yield check("K10", FAIL, "PREEMPT: Maui then preempts no job", setting)
     elif policy in ("FIRSTFIT", "PREEMPT"):
         yield check("K10", PASS, policy, setting)
     else:

@@ -19,7 +19,7 @@ def untracked(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="warning",
             where="policy.select_parameters",
-            message="GANG without memory tracking: suspended jobs stay in memory that nobody "
+            message="GANG without memory tracking: suspended jobs stay in memory that nothing "
             "counts; add CR_Memory or CR_..._Memory",
             section="slurm-preemption 6.6",
         )

@@ -177,7 +177,7 @@ PARTITION_ROWS = (
         lambda f, p, m: _by_partition(f) and action_of(m) is OFF and bool(m.flags - {GANG}),
         "warning",
         "a mode of flags alone does not inherit the cluster's action: the jobs become candidates "
-        "that nobody can remove",
+        "that nothing can remove",
         "slurm-preemption 3.1, 10.1 no. 10",
     ),
     _PartitionRow(
@@ -215,7 +215,7 @@ def no_tiers(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         level="warning",
         where="policy.preempt",
-        message="nobody can preempt: that takes two partitions on common nodes with different "
+        message="no job can preempt: that takes two partitions on common nodes with different "
         "PriorityTier, the lower one not OFF",
         section="slurm-preemption 1.3",
     )
@@ -236,7 +236,7 @@ QOS_ROWS = (
     _QosRow(
         lambda f, q, m: f.kind == "qos" and m.action is OFF and not m.flags,
         "warning",
-        "OFF on a QOS means the cluster's mode, it protects nobody; leave the QOS out of all "
+        "OFF on a QOS means the cluster's mode, it protects no job; leave the QOS out of all "
         "Preempt lists instead",
         "slurm-preemption 6.4, 3.1",
     ),
@@ -244,7 +244,7 @@ QOS_ROWS = (
         lambda f, q, m: f.kind == "qos" and action_of(m) is OFF and bool(m.flags - {GANG}),
         "warning",
         "a mode of flags alone does not inherit the cluster's action: the jobs become candidates "
-        "that nobody can remove; write WITHIN,REQUEUE or the like",
+        "that nothing can remove; write WITHIN,REQUEUE or the like",
         "slurm-preemption 3.1, 10.1 no. 10",
     ),
     _QosRow(
@@ -304,7 +304,7 @@ def idle_qos_rules(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="warning",
             where="policy.preempt",
-            message="nobody can preempt: no QOS lists another one, and WITHIN is nowhere in force",
+            message="no job can preempt: no QOS lists another one, and WITHIN is nowhere in force",
             section="slurm-preemption 1.4",
         )
 

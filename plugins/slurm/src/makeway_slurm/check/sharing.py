@@ -142,8 +142,8 @@ def shares_instead(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="warning",
             where=path_of(high, "oversubscribe"),
-            message=f"jobs of {high.name!r} start on the cores of {names(lows)} and displace nobody: "
-            "FORCE shares them, and without GANG nobody takes turns; use NO",
+            message=f"jobs of {high.name!r} start on the cores of {names(lows)} and displace none: "
+            "FORCE shares them, and without GANG no jobs take turns; use NO",
             section="slurm-preemption 5.2.2",
         )
 
@@ -161,7 +161,7 @@ def het_beside(facts: Facts) -> Iterator[Finding]:
             level="note",
             where="policy.preempt_mode",
             message=f"jobs of {high.name!r} start on the cores of heterogeneous jobs of {low.name!r} and displace "
-            "nobody: gang keeps no account of them, so both run at once",
+            "none: gang keeps no account of them, so both run at once",
             section="slurm-gang-and-select 1.1",
         )
 
@@ -262,7 +262,7 @@ PARTITION_ROWS = (
     _Row(
         lambda f, p: not f.gang and bool(f.select) and _forces(p),
         "warning",
-        "without GANG nobody takes turns: up to n jobs run on the same resources at the same time",
+        "without GANG no jobs take turns: up to n jobs run on the same resources at the same time",
         "slurm-gang-and-select 4.3.4",
     ),
     _Row(

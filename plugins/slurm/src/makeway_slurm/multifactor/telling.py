@@ -30,8 +30,8 @@ def checks(job: Job, view: ClusterView) -> list[Check]:
         Check(
             code="PF2",
             verdict="fail" if front else "pass",
-            question="does anybody stand in front of it?",
-            found=f"{listed}{more}" if front else "nobody",
+            question="does any job stand in front of it?",
+            found=f"{listed}{more}" if front else "none",
         ),
     ]
 
@@ -84,7 +84,7 @@ def findings(config: Config, cluster: Cluster, settings: Settings) -> Iterator[F
         ]
         if capped:
             names = ", ".join(capped[:_SHOWN]) + (", ..." if len(capped) > _SHOWN else "")
-            text = f"{names}: a job that such a limit holds back preempts nobody, even if its own victims would lift it"
+            text = f"{names}: a job that such a limit holds back preempts none, even if its own victims would lift it"
             yield Finding(level="note", where=WHERE, message=text)
 
 
