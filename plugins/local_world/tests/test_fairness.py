@@ -201,8 +201,15 @@ def test_jobs_and_bytes_of_one_user(served: Path, crowded: Site) -> None:
     """Refused with the reason; an array of 1,000 tasks and 1 MB is stored once; what has ended counts no more."""
 
     def ask(**fields: Any) -> list[Any]:
-        answer = as_user(ANN, lambda: raw(served, request("POST", "/v1/jobs", submission(**fields))).decode())
-        return [status_of(answer.encode()), error_of(answer.encode()), answer]
+        while True:
+            answer = as_user(
+                ANN, lambda: raw(served, request("POST", "/v1/jobs", submission(**fields))).decode()
+            )
+            if (
+                status_of(answer.encode()) != 429
+            ):  # else the machine is too quick for the requests of one user
+                return [status_of(answer.encode()), error_of(answer.encode()), answer]
+            time.sleep(0.1)
 
     environment = {f"K{at}": "z" * 100_000 for at in range(10)}
     status, _, answer = ask(array="0-999", environment=environment)

@@ -70,6 +70,14 @@ class FutileTries:
         ]
         return self.vain(waiting, self.kind) if waiting else _NONE
 
+    def remember_ends(self, jobs: Iterable[Job]) -> None:
+        """Have the engine woken when what any of `jobs` may displace is no longer protected."""
+        placer = self._placer
+        for first, *_ in _by_kind([job for job in jobs if self.judges(job)], self.kind).values():
+            candidates = placer.order.candidates(first)
+            if candidates.ask_again_at is not None:
+                placer.making_way.remember(candidates.ask_again_at)
+
     def vain(self, waiting: Sequence[Job], kind_of: Callable[[Job], Hashable | None]) -> set[int]:
         """Return the same of jobs that are judged here.
 

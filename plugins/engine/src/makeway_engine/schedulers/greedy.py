@@ -79,7 +79,7 @@ class Greedy:
         if self._asks_for_head and (named := attempts.policies.next_to_try((), self._ledger)) is not None:
             self._go_through_named(named)
             return
-        arrivals = self._queue.take_arrivals()
+        arrivals, version = self._queue.take_arrivals(), self._ledger.version
         own_order = attempts.custom_order or attempts.turns
         if own_order or attempts.again or self._settled != self._ledger.freed:
             self._waiting = []
@@ -93,9 +93,21 @@ class Greedy:
             if self._wants_before:
                 self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
             self._go_through(sorted(arrivals, key=place_of))
+        if self._ledger.version != version:
+            self._remember_ends()
         attempts.again = False
         self._ahead.jobs = ()
         self._settled = self._ledger.freed
+
+    def _remember_ends(self) -> None:
+        """Have a pass made when what started in this one, behind those that wait, may be displaced by them."""
+        if not (self._futile.applies and self._futile.looks_further):
+            return
+        classes = self._classes
+        if classes is None or classes.stale:
+            self._futile.remember_ends(entry[1] for entry in self._queue.entries)
+        else:
+            self._futile.remember_ends(shape.entries[0][1] for shape in classes.behind(None))
 
     def _go_through_named(self, named: Sequence[Job]) -> None:
         """Try those that a policy names, and ask it which to try next, until it names no new ones."""
