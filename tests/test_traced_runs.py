@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "kth"
 JOBS = 200
 
 Tried = list[tuple[float, str, str, str]]
-"""Instant, job, partition and outcome of each attempt, in order."""
+"""Instant, job, partition and outcome of each attempt that was not in vain, in order."""
 
 
 def run(config: Config, traced: Callable[[Job], bool] | None) -> tuple[Tried, list[Line], int]:
@@ -32,7 +32,8 @@ def run(config: Config, traced: Callable[[Job], bool] | None) -> tuple[Tried, li
 
     def noted(self: Placer, question: Question) -> Outcome:
         outcome = ask(self, question)
-        tried.append((self.ledger.now, question.job.id, question.partition.name, outcome.value))
+        if outcome is not Outcome.BUSY:  # one job in vain may speak for others, where none is traced
+            tried.append((self.ledger.now, question.job.id, question.partition.name, outcome.value))
         return outcome
 
     jobs = open_workload(EXAMPLE / "kth-sp2-1500.swf.gz", ReadOptions(config=config, limit=JOBS)).jobs
@@ -50,12 +51,12 @@ def plain(line: Line) -> tuple[Any, ...]:
 @pytest.mark.parametrize("scheduler", ["builtin", "backfill", "easy", "greedy"])
 @pytest.mark.parametrize("example", ["cluster", "suspend"])
 def test_attempts_and_record_are_the_same(scheduler: str, example: str) -> None:
-    """Every attempt, its outcome, and every line of the record; only what is said beside may be longer."""
+    """Every attempt that came to anything, and every line of the record; only what is said beside may be longer."""
     config = parse_toml((EXAMPLE / f"{example}.toml").read_text(), example)
     config = attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, type=scheduler))
     tried, lines, none = run(config, None)
     tried_traced, lines_traced, traced = run(config, lambda _: True)
     assert tried_traced == tried
     assert list(map(plain, lines_traced)) == list(map(plain, lines))
-    assert traced >= len(tried) > JOBS
+    assert traced >= len(tried) >= JOBS
     assert none == 0

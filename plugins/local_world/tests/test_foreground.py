@@ -142,6 +142,20 @@ def test_who_makes_way_is_told_and_goes_on(shared: Site) -> None:
     assert screen.end() == 0
 
 
+def test_keys_typed_once_it_is_told_to_go_on_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal is made raw, which forgets what was typed, before its user is told."""
+    done: list[str] = []
+    for name in ("_raw", "_send_size", "_say"):
+        monkeypatch.setattr(Guest, name, lambda self, *text, name=name: done.append(name))
+    guest = Guest.__new__(Guest)
+    guest._job, guest._stopped, guest._said_waits = "1", True, False
+    guest._standing = {"state": "SUSPENDED"}
+    guest._line, other = socket.socketpair()
+    with guest._line, other:
+        guest._tell({"state": "RUNNING"})
+    assert done == ["_raw", "_send_size", "_say"]
+
+
 def test_leave_and_come_back(shared: Site) -> None:
     """Ctrl-backslash leaves it, and so does a window that is closed; what it printed is shown again."""
     screen = Screen(shared, "run", "--pty", "sh", "-c", "echo begun; read x; echo got $x; read y; exit 4")

@@ -319,10 +319,12 @@ class Submission:
         for partition in reversed(by_tier):
             enter(job, partition)
             limit = self._ledger.kept_out(job)
-            if limit is None or limit.reason != CONFIG:
+            if limit is None or not limit.reason == limit.detail == CONFIG:
                 break
         enter(job, job.partitions[0])
-        if limit is None or not limit.before_nodes or limit.reason in (TIME, CONFIG):
+        # A job of a denied account waits, even where PartitionConfig is its reason: the detail then says which account.
+        bound = limit is not None and (limit.reason == TIME or limit.reason == limit.detail == CONFIG)
+        if limit is None or bound or not limit.before_nodes:
             return problem
         put_field(job, "reason", limit.reason)
         return ""

@@ -212,6 +212,9 @@ class Guest:
         if self._line is not None and os.isatty(2):
             sys.stderr.write("\r\n")
         terminal.say(f"makeway: {text}", err=True)
+        if self._mode is not None:
+            sys.stderr.write("\r")
+            sys.stderr.flush()
 
     def _tell(self, job: dict[str, Any]) -> None:
         """Say on the terminal what has become of the job, if its user would wonder."""
@@ -227,11 +230,11 @@ class Guest:
                 self._say(f"job {self._job} {why}; it goes on afterwards")
         elif self._stopped:
             self._stopped = False
+            if self._line is not None:
+                self._raw()  # forgets what was typed so far; what is typed once it is told goes to the job
+                self._send_size()
             if state == "RUNNING":
                 self._say(f"job {self._job} goes on")
-            if self._line is not None:
-                self._raw()
-                self._send_size()
         if state == "PENDING" and was not in (None, "PENDING"):
             why = f"makes way for job {by}" if by else "was requeued"
             self._say(f"job {self._job} {why}; it waits to start again from the beginning")

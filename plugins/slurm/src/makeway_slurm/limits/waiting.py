@@ -66,7 +66,7 @@ class Waiting:
             self._plans_for_barred and found is None and self._door.bars_account_alone(job, job.partition)
         )
         if self._settings.accounts_as_config and shut.startswith(ACCOUNT):
-            shut = CONFIG
+            return attrs.evolve(barred(CONFIG, planned_for=planned_for), detail=shut)
         return barred(shut, planned_for=planned_for)
 
     def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:
