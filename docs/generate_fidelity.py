@@ -29,13 +29,11 @@ from makeway_verify.verdicts import Outcome, Verdict, score
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity-rules.md"
 TESTS = ROOT / "tests"
-FOLDERS = (
-    ("oracle", "22.05"),
-    ("oracle", "26.11"),
-    ("recordings", "22.05"),
-    ("recordings", "24.11"),
-    ("recordings", "26.05"),
-)
+FOLDERS = [
+    (folder, results.name.removeprefix("results-"))
+    for folder in ("oracle", "recordings")
+    for results in sorted((TESTS / folder).glob("results-*"))
+]
 
 NUMBERED: Mapping[str, int] = {"S": 60, "G": 29, "L": 20, "C": 33, "Q": 11}
 """How many scenarios have a number with each letter."""

@@ -17,13 +17,11 @@ from makeway_slurm.recordings.verify import verify_one
 from makeway_verify.verdicts import Outcome
 
 HERE = Path(__file__).parent
-FOLDERS = (
-    ("oracle", "22.05"),
-    ("oracle", "26.11"),
-    ("recordings", "22.05"),
-    ("recordings", "24.11"),
-    ("recordings", "26.05"),
-)
+FOLDERS = [
+    (folder, results.name.removeprefix("results-"))
+    for folder in ("oracle", "recordings")
+    for results in sorted((HERE / folder).glob("results-*"))
+]
 LISTED = tomllib.loads((HERE / "oracle" / "deviations.toml").read_text())
 DEVIATIONS: list[dict[str, Any]] = LISTED["deviation"]
 BY_PURPOSE = {(entry["scenario"], entry["release"]): entry for entry in DEVIATIONS}

@@ -12,7 +12,6 @@ from typing import cast
 
 from makeway.model import Job, Partition
 from makeway_engine.entries import Entry
-from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.futile import FutileTries
 from makeway_engine.schedulers.shapes import EquivalenceKey, Shape, Shapes, glance
@@ -58,11 +57,6 @@ class Barred(Shapes):
         """Whether what a try of the job comes to holds for those behind it of its shape."""
         job = entry[1]
         return self.class_of(job) is not None and self._futile.decides_alone(job)
-
-    def let_wait(self, job: Job, ledger: Ledger) -> bool:
-        """Let a job wait for a reason that is known beforehand: a glance has told already."""
-        del job, ledger
-        return False
 
     # ------------------------------------------------------------------------------------ the index
     def _alike(self, job: Job) -> Hashable:

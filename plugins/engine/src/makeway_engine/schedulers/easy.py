@@ -21,7 +21,7 @@ from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.futile import NO_ROOM
-from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
+from makeway_engine.schedulers.shapes import Heads, Shape, Shapes, glance
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
 _PENDING = JobState.PENDING
@@ -191,7 +191,10 @@ class Easy:
             ]
             vain: set[tuple[Hashable, NodeBits]] = set()
             """Classes of which a job found no room, and on which nodes."""
-            for entry in in_turn(lists, after):
+            heads = Heads(lists, after)
+            while (found := heads.next()) is not None:
+                entry, listed = found
+                heads.go_on(listed, entry)
                 _, job, partition = after = entry
                 if len(arrivals) > before and entry in arrivals[before:]:
                     continue  # one that has just been sent back, or let in

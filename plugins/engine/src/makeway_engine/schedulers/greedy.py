@@ -15,8 +15,8 @@ from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
 from makeway_engine.schedulers.one_by_one import OneByOne
-from makeway_engine.schedulers.requests import Heads, Requests
-from makeway_engine.schedulers.shapes import Shape
+from makeway_engine.schedulers.requests import Requests
+from makeway_engine.schedulers.shapes import Heads, Shape
 
 _MOST_ROUNDS = 1000
 """How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
@@ -164,7 +164,7 @@ class Greedy:
                     continue
                 job, reason = entry[1], entry[1].reason
                 alike = classes.speaks_for(entry) and not self._placer.forgives
-                waits = alike and classes.let_wait(job, ledger)
+                waits = alike and self._requests is not None and self._requests.let_wait(job, ledger)
                 if not waits:
                     after = entry
                     waits = self._attempts.try_entry(entry) in _WAITS

@@ -9,7 +9,6 @@ of the same request would wait for the same reason as the last. `Greedy` says wh
 from __future__ import annotations
 
 import bisect
-import heapq
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -156,28 +155,4 @@ def hashable(value: Any) -> Hashable:
     return repr(sorted(value.items())) if isinstance(value, Mapping) else value
 
 
-class Heads:
-    """What is tried next: the first of each list, or the one behind the last that was tried of it."""
-
-    def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
-        """Begin behind an entry in the queue; None: at its head."""
-        if after is None:
-            heads = [(listed[0], listed) for listed in lists if listed]
-        else:
-            places = [(bisect.bisect_right(listed, after), listed) for listed in lists]
-            heads = [(listed[at], listed) for at, listed in places if at < len(listed)]
-        heapq.heapify(heads)
-        self._heads = heads
-
-    def next(self) -> tuple[Entry, list[Entry]] | None:
-        """Return the first entry with its list; None: there is none."""
-        return heapq.heappop(self._heads) if self._heads else None
-
-    def go_on(self, listed: list[Entry], after: Entry | None) -> None:
-        """Have the one that stands behind an entry in its list tried."""
-        at = 0 if after is None else bisect.bisect_right(listed, after)
-        if at < len(listed):
-            heapq.heappush(self._heads, (listed[at], listed))
-
-
-__all__ = ["ASKED", "Heads", "Requests", "hashable"]
+__all__ = ["ASKED", "Requests", "hashable"]

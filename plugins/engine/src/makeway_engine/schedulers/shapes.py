@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import TypeVar
 
 import attrs
@@ -184,22 +184,25 @@ def glance(
     return [shape for shape, job in zip(several, first, strict=True) if id(job) in able]
 
 
-def in_turn(lists: Iterable[list[Entry]], after: Entry | None) -> Iterator[Entry]:
-    """Yield the entries of several lists that stand behind one in the queue, in its order; None: all.
+class Heads:
+    """What is tried next: the first of each list, or the one behind the last that was tried of it."""
 
-    The lists may change meanwhile: what has left is not met any more.
-    """
-    heads: list[tuple[Entry, list[Entry]]] = []
-    for listed in lists:
-        at = 0 if after is None else bisect.bisect_right(listed, after)
-        if at < len(listed):
-            heads.append((listed[at], listed))
-    heapq.heapify(heads)
-    while heads:
-        entry, listed = heads[0]
-        yield entry
-        at = bisect.bisect_right(listed, entry)
-        if at < len(listed):
-            heapq.heapreplace(heads, (listed[at], listed))
+    def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
+        """Begin behind an entry in the queue; None: at its head."""
+        if after is None:
+            heads = [(listed[0], listed) for listed in lists if listed]
         else:
-            heapq.heappop(heads)
+            places = [(bisect.bisect_right(listed, after), listed) for listed in lists]
+            heads = [(listed[at], listed) for at, listed in places if at < len(listed)]
+        heapq.heapify(heads)
+        self._heads = heads
+
+    def next(self) -> tuple[Entry, list[Entry]] | None:
+        """Return the first entry with its list; None: there is none."""
+        return heapq.heappop(self._heads) if self._heads else None
+
+    def go_on(self, listed: list[Entry], after: Entry) -> None:
+        """Have the one that stands behind an entry in its list tried."""
+        at = bisect.bisect_right(listed, after)
+        if at < len(listed):
+            heapq.heappush(self._heads, (listed[at], listed))

@@ -96,7 +96,7 @@ def _tell(advice: Advice, found: Look, *, as_json: bool) -> None:
     if len(waiting) > _WAITS_SHOWN:
         click.echo(f"and {len(waiting) - _WAITS_SHOWN} more wait")
     if not (advice.starts or advice.displaced or waiting):
-        click.echo("nobody starts, makes way or waits")
+        click.echo("no job starts, makes way or waits")
     del found
 
 

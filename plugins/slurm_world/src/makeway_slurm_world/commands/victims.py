@@ -84,7 +84,7 @@ def _answer(advice: Advice, ids: list[str], says: SlurmSays | None, *, as_json: 
         name = "it" if job_id == NEW else f"job {job_id}"
         click.echo(f"{name} would wait: {why}" if not victims else f"{name} starts once they have made way")
     if not victims:
-        click.echo("nobody would make way")
+        click.echo("no job would make way")
     if says is not None:
         click.echo(_of_slurm(says, victims))
 
@@ -95,7 +95,7 @@ def _of_slurm(says: SlurmSays, victims: list[str]) -> str:
     if says.refused:
         return f"Slurm itself: {says.refused}"
     theirs = sorted(says.preempts)
-    taken = f"preempts {','.join(theirs)}" if theirs else "preempts nobody"
+    taken = f"preempts {','.join(theirs)}" if theirs else "preempts none"
     verdict = "the same victims" if theirs == victims else "other victims"
     return f"Slurm itself: starts at {says.starts_at} on {says.nodes}, {taken} ({verdict})"
 
