@@ -79,7 +79,8 @@ class Submission:
             problem = transitions.policies.refusal(job, ledger)
         if not problem and not self._scheduler.enforce_part_limits:
             over = self._beyond(job)
-            if over:
+            problem = self._refused_beyond(job, over) if over else ""
+            if over and not problem:
                 self._placer.beyond[job.id] = over
                 return
         problem = problem or self._misfit(job) or self._refused_as_impossible(job)
@@ -262,15 +263,31 @@ class Submission:
 
         Of several partitions the last one has its say if a job is beyond all (recorded: part_bounds_of_all).
         """
-        partition = job.partition
-        if len(job.partitions) > 1:
-            bounds = [beyond(job, each) for each in job.partitions]
-            return bounds[-1] if all(bounds) else ""
-        over = beyond(job, partition)
-        if over == NODES:
+        several = len(job.partitions) > 1
+        bounds = [beyond(job, each) for each in job.partitions]
+        over = bounds[-1] if all(bounds) else ""
+        if over == NODES or (several and self._ledger.rule("too_few_nodes_of_several_refuse")):
             return over
-        cpus = sum(node.cpus for node in self._ledger.cluster.nodes if partition.nodes >> node.index & 1)
-        return CONFIG if job.spec.cpus > cpus else over
+        return CONFIG if all(job.spec.cpus > self._cpus_of(each) for each in job.partitions) else over
+
+    def _cpus_of(self, partition: Partition) -> int:
+        return sum(node.cpus for node in self._ledger.cluster.nodes if partition.nodes >> node.index & 1)
+
+    def _refused_beyond(self, job: Job, over: str) -> str:
+        """Say why a job that is beyond a bound is refused all the same; empty: it waits.
+
+        That depends on the release, and on whether it has several partitions (recorded:
+        part_bounds_impossible).
+        """
+        rule, several = self._ledger.rule, len(job.partitions) > 1
+        if not all(each.accepts for each in job.partitions):
+            return self._misfit(job)
+        if over == TIME and (several or rule("impossible_despite_time")):
+            return self._refused_as_impossible(job)
+        short = "too_few_nodes_of_several_refuse" if several else "too_few_nodes_refuse"
+        if rule(short) and (over == CONFIG or _lacks_nodes(job, job.partitions[-1])):
+            return self._refused_as_impossible(job)
+        return ""
 
     def _misfit(self, job: Job) -> str:
         reasons = []
@@ -312,6 +329,8 @@ class Submission:
         part_impossible_tiers), apart from those that bar the job where that counts like a bound (recorded:
         part_any_bars). That it is too short for the job is no reason to wait (recorded: part_impossible_and_too_long).
         """
+        if self._ledger.rule("down_before_impossible") and not all(each.up for each in job.partitions):
+            return ""
         problem = self._impossible(job)
         if not problem:
             return ""
@@ -380,6 +399,12 @@ class Submission:
         """Go on where another engine stood."""
         self.last_index = max(self.last_index, memory["count"])
         self._refused_het = dict(memory["refused_het"])
+
+
+def _lacks_nodes(job: Job, partition: Partition) -> bool:
+    """Whether a job wants more nodes than a partition has, though not more than it allows."""
+    most = partition.max_nodes
+    return job.size > partition.nodes.bit_count() and (most is None or job.size <= most)
 
 
 __all__ = ["Submission"]

@@ -115,6 +115,32 @@ RULES: Mapping[str, Rule] = {
         until="24.11.4",
         section="slurm-priority-and-limits 6.2",
     ),
+    "impossible_despite_time": Rule(
+        "a job that no node could run is refused although it is beyond the time limit of its only partition, too; "
+        "before, it waited for PartitionTimeLimit (measured on 24.11.5; 23.02 to 24.05: open)",
+        "24.11",
+        section="slurm-priority-and-limits 7",
+    ),
+    "too_few_nodes_refuse": Rule(
+        "a job that wants more nodes or CPUs than its only partition has is refused (measured on 24.11.5; 23.02 to "
+        "24.05 and 25.05 to 25.11: open)",
+        "24.11",
+        until="26.05",
+        section="slurm-priority-and-limits 7",
+    ),
+    "too_few_nodes_of_several_refuse": Rule(
+        "a job that wants more nodes or CPUs than any of its several partitions has is refused; later it waits "
+        "(measured on 24.11.5 and 26.05.5; 25.05 and 25.11: open)",
+        None,
+        until="26.05",
+        section="slurm-priority-and-limits 7",
+    ),
+    "down_before_impossible": Rule(
+        "a job of a partition that is down waits for it, though no node could run the job (measured on 24.11.5; 23.02 "
+        "to 24.05: open)",
+        "24.11",
+        section="slurm-priority-and-limits 7",
+    ),
     "gang_counts_cpus": Rule(
         "CR_CPU makes gang scheduling add up CPUs instead of comparing cores",
         None,
@@ -295,6 +321,12 @@ RULES: Mapping[str, Rule] = {
         "ReqNodeNotAvail and closes no partition",
         "1",
         section="slurm-gang-and-select 4.1.4, 5.3 no. 4",
+    ),
+    "unlicensed_withdraws_required": Rule(
+        "a job that waits for licences withdraws the nodes that it requires from those behind it in a pass of the main "
+        "scheduler (measured on 24.11.5; 23.02 to 24.05: open)",
+        "24.11",
+        section="slurm-gang-and-select 5.3 no. 4",
     ),
     "release_renews_priority": Rule(
         "the release of a job that waits gives it a new priority even if it is not held; with priority/basic that is "

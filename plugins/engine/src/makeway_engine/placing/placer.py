@@ -20,7 +20,7 @@ from makeway.model import (
     PreemptMode,
     Selector,
 )
-from makeway.partition_bounds import BOUNDS, beyond
+from makeway.partition_bounds import BOUNDS, CONFIG, beyond
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
@@ -122,9 +122,10 @@ class Placer:
 
     def out_of_bounds(self, job: Job, partition: Partition) -> str:
         """Return why a job may never run in one of its partitions, by the bounds of that; empty: it may."""
+        found = self.beyond.get(job.id, "") if self.beyond else ""
         if len(job.partitions) > 1:
-            return beyond(job, partition)
-        return self.beyond.get(job.id, "") if self.beyond else ""
+            return beyond(job, partition) or (found if found == CONFIG else "")
+        return found
 
     def wait_beyond(self, job: Job, partition: Partition, reason: str) -> Outcome:
         """Let a job wait that is beyond the bounds of one of its partitions, as `out_of_bounds` says.

@@ -76,6 +76,7 @@ class Strict:
         self._reserves = attempts.placer.policies.limits_say("reservations")
         self._clockwork = attempts.ledger.settings(Clockwork)
         self._asks_of_rest = attempts.ledger.rule("unable_on_the_rest_holds_up_none")
+        self._unlicensed_withdraws = attempts.ledger.rule("unlicensed_withdraws_required")
         self._unable: dict[str, tuple[NodeBits, JobSpec, bool]] = {}
         """By job id: the nodes that were left when that was asked last, and whether it could not run on them."""
         self._asked: dict[str, Seconds] = {}
@@ -276,6 +277,12 @@ class Strict:
                 state.withdrawn |= partition.nodes
         else:
             self._doubt()
+            if (
+                self._unlicensed_withdraws
+                and job.reason == _LICENCES
+                and job.required.bit_count() >= job.size
+            ):
+                state.withdrawn |= job.required
 
     def _is_unable(self, job: Job, left: NodeBits) -> bool:
         """Whether a job could not run on the nodes left, even if they were idle; it then holds up no other.
