@@ -150,6 +150,7 @@ class House:
             "gid": os.getegid(),
             "groups": sorted(os.getgroups()),
             "watched": bool(request.get("stopped") or request.get("ahead")),
+            "asks_at_end": bool(request.get("on_end") or request.get("tell_at")),
             **{name: asked.pop(name) for name in MANDATE if name in asked},
         }
         line = self.nursery.start(lock, encode(mandate), encode(asked), directory)

@@ -15,6 +15,8 @@ from makeway_local_world.processes.rundir import Fate, RunDirectory
 
 SPACE = words.EXIT
 """What is written before a start counts; a test that is in its way keeps the start from going on."""
+OF_ITS_OWN = ("job", "rusage", "monotonic", "wall", "peak")
+"""What differs between two ends that are alike."""
 
 
 def _place(house: Any, job: str) -> RunDirectory:
@@ -138,3 +140,38 @@ def test_who_waits_ends_its_job_when_it_is_told_to(house: Any) -> None:
     found = held.end()
     assert found.exit["killed"] == "SIGTERM to its keeper"
     assert os.WTERMSIG(found.exit["status"]) == signal.SIGTERM
+
+
+def test_an_end_reads_the_same_whatever_has_waited_for_it(house: Any) -> None:
+    """A keeper that has never been asked for anything writes what one writes that has."""
+    told = []
+    for asks in (False, True):
+        gate = house.folder / f"gate{asks}"
+        os.mkfifo(gate)
+        held = house.start("sh", "-c", f"read line < {gate}; exit 3", job=f"a{asks}").runs()
+        if asks:
+            held.ask("look")
+            assert held.hear("looked")["processes"] == 1
+        gate.write_text("go\n")
+        found = held.end()
+        assert found.fate is Fate.ENDED
+        told.append({key: value for key, value in found.exit.items() if key not in OF_ITS_OWN})
+    assert told[0] == told[1]
+    assert os.WEXITSTATUS(told[0]["status"]) == 3
+
+
+BESIDE_ME = """
+import ctypes, signal, time
+given = (ctypes.c_uint64 * 11)()
+given[0] = 0x8000  # CLONE_PARENT: a child of the keeper, which tells of its end by no signal of its own
+if ctypes.CDLL(None).syscall(ctypes.c_long(435), given, ctypes.c_size_t(88)) == 0:
+    time.sleep(1000)
+"""
+
+
+def test_a_job_that_leaves_a_sibling_has_not_ended(house: Any) -> None:
+    """Its first process started another child of its keeper, which is killed before the end is written."""
+    found = house.python(BESIDE_ME).end()
+    assert found.fate is Fate.ENDED
+    assert [state for _, _, state in found.exit["left"]] == ["S"]
+    assert found.exit["status"] == 0

@@ -189,13 +189,11 @@ class Service:
         :raises NoJob: one of them is not there.
         """
         live = await self.ask(lambda: self._live(job_ids))
-        found = []
-        for job_id in job_ids:
-            job = live.get(job_id) or await self.elsewhere(self._ended, job_id)
+        found = await self.elsewhere(lambda: [live.get(each) or self._ended(each) for each in job_ids])
+        for job_id, job in zip(job_ids, found, strict=True):
             if job is None:
                 raise NoJob(job_id)
-            found.append(job)
-        return veil(self.rules, caller.uid, found)
+        return veil(self.rules, caller.uid, [job for job in found if job is not None])
 
     def _live(self, job_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return those of these jobs that have not ended, as they are now; called on the engine's thread."""
@@ -203,13 +201,15 @@ class Service:
         return {each: self._with_reason(shown.job(jobs[each])) for each in job_ids if each in jobs}
 
     async def not_ended(self, job_ids: Sequence[str]) -> Sequence[str]:
-        """Return these jobs from the first one on that has not ended; what has ended need not be looked at again."""
+        """Return which of these jobs are still to be waited for.
+
+        These are all from the first one on that the engine has. Once it has none, those whose end is not written down
+        yet: ends are written in their order, so that of one left out before is there as well.
+        """
         for at, job_id in enumerate(job_ids):
             if job_id in self.live.engine.ledger.jobs:
                 return job_ids[at:]
-            if await self.elsewhere(self.past.ended_as, job_id) is None:
-                return job_ids[at:]
-        return ()
+        return await self.elsewhere(lambda: [each for each in job_ids if self.past.ended_as(each) is None])
 
     def _ended(self, job_id: str) -> dict[str, Any] | None:
         """Return a job that has ended, with what its last incarnation came to; None: it is unknown."""

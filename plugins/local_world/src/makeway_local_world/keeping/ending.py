@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from makeway_local_world.keeping import words
 from makeway_local_world.keeping.lean import signal
 from makeway_local_world.keeping.proc import Process
 from makeway_local_world.keeping.walk import named
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
         """The keeper of the job, as far as its end is concerned."""
 
         post: Post
-        status: int | None
-        rusage: list[float]
 
         @property
         def request(self) -> dict[str, Any]:
@@ -174,7 +171,7 @@ class Ending:
     def _kill(self, now: float) -> None:
         keeper = self._keeper
         found, more = keeper.tree.kill()
-        self._quiet = 0 if more or keeper.status is None else self._quiet + 1
+        self._quiet = 0 if more or keeper.post.status is None else self._quiet + 1
         if self._quiet >= 2:
             self._help()
             return
@@ -204,7 +201,7 @@ class Ending:
 
     def _story(self) -> dict[str, str]:
         """Return how the job ended, as commands are told."""
-        status = self._keeper.status or 0
+        status = self._keeper.post.status or 0
         return {
             "MAKEWAY_STATUS": str(status),
             "MAKEWAY_EXIT": f"{os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0}:"
@@ -220,7 +217,7 @@ class Ending:
             self._has_told = True
             if self.becomes == "PENDING":
                 keeper.tell("requeue", **self._story())
-            elif keeper.status or self.failed is not None:
+            elif keeper.post.status or self.failed is not None:
                 keeper.tell("fail", "end", **self._story())
             else:
                 keeper.tell("end", **self._story())
@@ -235,47 +232,17 @@ class Ending:
             self._phase, self.due, self._quiet = "killing", time.monotonic(), 0  # it may have left something
             self._killing_since = time.monotonic()
 
-    # ------------------------------------------------------------------------------- writing
     def write(self) -> None:
-        """Write `exit` into the space that was kept for it; tried again until it is written."""
-        keeper = self._keeper
-        told = {
-            "job": keeper.post.mandate["job"],
-            "incarnation": keeper.post.mandate["incarnation"],
-            "status": keeper.status,
-            "failed": self.failed,
-            "killed": self.reason,
-            "ends_by": self.by,
-            "then": self.then,
-            "becomes": self.becomes,
-            "left": self.left,
-            "rusage": keeper.rusage,
-            "on_end": self._on_end_status,
-            "boot": keeper.post.mandate["boot"],
-            "monotonic": time.monotonic(),
-            "wall": time.time(),
-        }
-        data = words.pack(**told)
-        if len(data) >= words.EXIT_SIZE:
-            told |= {"left": [], "failed": self.failed and {**self.failed, "what": ""}}
-            told |= {"killed": self.reason and self.reason[:200], "then": self.then and self.then[:200]}
-            data = words.pack(**told)
-        data += b"\n"
-        pause = 0.01
-        while True:
-            try:
-                self._write_once(data)
-                return
-            except OSError:
-                time.sleep(pause)  # the lock is held meanwhile: the job is not taken for lost
-                pause = min(pause * 2, 5.0)
-
-    def _write_once(self, data: bytes) -> None:
-        """Write over the zeros that keep the space: without the end of the line it is not written."""
-        handle = self._keeper.post.exit
-        if os.pwrite(handle, data, 0) != len(data):
-            raise OSError(28, "not all of it was written")
-        os.fsync(handle)
+        """Write down how it ended."""
+        self._keeper.post.write_end(
+            failed=self.failed,
+            killed=self.reason,
+            ends_by=self.by,
+            then=self.then,
+            becomes=self.becomes,
+            left=self.left,
+            on_end=self._on_end_status,
+        )
 
 
 __all__ = ["Ending"]

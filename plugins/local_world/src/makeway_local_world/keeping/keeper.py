@@ -44,9 +44,6 @@ class Keeper:
         self.frozen_by_daemon = bool(post.mandate.get("cgroup"))
         """Whether the daemon stops the job, by the freezer of its cgroup; else its keeper does."""
         self.leader = post.leader
-        self.status: int | None = None
-        """Wait status of the leader; None: it has not ended."""
-        self.rusage: list[float] = []
         self.state = "starting" if post.since is None else "running"
         """starting, running, stopped, ending."""
         self.ending = Ending(self)
@@ -60,6 +57,8 @@ class Keeper:
         self._stopped_by_others = False
         self.telling = 0
         """How many commands run that tell the owner of something."""
+        if post.status is not None:
+            self.ending.leader_ended()
 
     # ------------------------------------------------------------------------------- living
     def live(self) -> None:
@@ -67,7 +66,6 @@ class Keeper:
         while not self.ending.over:
             self._turn()
         self.ending.write()
-        self.say(say="ended")
 
     def _turn(self) -> None:
         """Wait for what happens next, and do it."""
@@ -154,8 +152,7 @@ class Keeper:
             elif pid == self.leader:
                 if self.post.failure is not None:
                     self._hear_child(self.post.failure)
-                self.status = status
-                self.rusage = [usage.ru_utime, usage.ru_stime, usage.ru_maxrss]
+                self.post.leader_ended(status, usage)
                 self.ending.leader_ended()
             elif pid in self.helpers:
                 self.helpers.pop(pid).ended(status)
@@ -322,7 +319,7 @@ class Keeper:
         """Send a signal to the tree, or to its first process; return to how many."""
         if not leader_only:
             return self.tree.send(number)
-        if self.status is not None:
+        if self.post.status is not None:
             return 0
         os.kill(self.leader, number)  # it is ours, and not collected yet: no other has its number
         return 1

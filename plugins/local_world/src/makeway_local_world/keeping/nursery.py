@@ -107,9 +107,8 @@ def _keep(mandate: dict[str, Any], request_file: int, directory: int, line: sock
         linux.call_me("makeway-keeper")
         rights.set_oom_score(0)  # what the owner runs beside the job starts from here
         post = Post(mandate, request_file, directory, line)
-        if post.start():
-            post.wait()
-        Keeper(post).live()
+        if not (post.start() and post.wait()):
+            Keeper(post).live()
     except BaseException as error:
         _say_failed(line, error)
         os._exit(1)

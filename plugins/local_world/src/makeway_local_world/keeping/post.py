@@ -1,8 +1,9 @@
 """Wait beside a job that runs undisturbed, and touch as little memory as can be.
 
 A keeper shares its pages with the nursery until it writes to them, and Python writes to all that it uses. So what a
-start asks for is done by the child that becomes the job, and what a word or an end asks for by a whole `Keeper`,
-which is made from this post when the first one comes. Most keepers only wait, and thousands of them may.
+start asks for is done by the child that becomes the job, and what a word asks for by a whole `Keeper`, which is made
+from this post when the first one comes, or when the job leaves something at its end. Most keepers only wait, and
+thousands of them may.
 
 Once the start is written down, the keeper takes on its owner's rights for good. It keeps what root has opened for it:
 the lock, the file for its end, the socket on which later daemons call.
@@ -22,8 +23,24 @@ from makeway_local_world.keeping.lean import read_json, signal, socket, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import resource
     from collections.abc import Mapping
     from typing import Any
+
+
+_OF_EVERY_KIND = 0x40000000
+"""Have a wait regard children that tell of their end by no signal, too (__WALL)."""
+
+_BY_ITSELF: dict[str, Any] = {
+    "failed": None,
+    "killed": None,
+    "ends_by": "",
+    "then": None,
+    "becomes": None,
+    "left": [],
+    "on_end": None,
+}
+"""What an end is told by that nothing asked for."""
 
 
 class StartError(Exception):
@@ -62,6 +79,9 @@ class Post:
         self.since: float | None = None
         """Since when the job runs, on the monotonic clock; None: its program has not begun."""
         self.told_to_end = False
+        self.status: int | None = None
+        """Wait status of the leader; None: it has not ended."""
+        self.rusage: list[float] = []
         self.wake, self._woken = -1, -1
 
     # ------------------------------------------------------------------------------ the start
@@ -126,30 +146,102 @@ class Post:
         os.chdir("/")
 
     # ---------------------------------------------------------------------------- the waiting
-    def wait(self) -> None:
-        """Return when something has come that asks for a whole keeper: a word, a signal, an end, a failure.
+    def wait(self) -> bool:
+        """Return whether the job has ended by itself, which is then written down.
 
-        It is left where it is, for the keeper to find.
+        Else something has come that asks for a whole keeper: a word, a signal, a failure, an end at which more is to
+        be done. It is left where it is, for the keeper to find.
         """
         while True:
             for handle, _ in self.poll().poll():
                 if handle == self.wake:
-                    return
+                    return self._ends()
                 if self.failure is not None and handle == self.failure.fileno():
-                    if not _hung_up(self.failure):
-                        return
-                    self.hear_no_more()
-                    self.runs("running")
+                    if not self._begins():
+                        return False
                 elif self.report is not None and handle == self.report.fileno():
                     if not _hung_up(self.report):
-                        return
+                        return False
                     self.hear_no_reports()
                 elif handle in self.lines:
                     if not _hung_up(self.lines[handle]):
-                        return
+                        return False
                     self.hang_up(handle)
                 else:
                     self.accept("running", "", None)
+
+    def _begins(self) -> bool:
+        """Note that the child has become the job; return whether it has."""
+        if self.failure is not None:
+            if not _hung_up(self.failure):
+                return False
+            self.hear_no_more()
+            self.runs("running")
+        return True
+
+    def _ends(self) -> bool:
+        """Write down the end of the job, if it has left nothing and nothing else is to be done; return whether it was.
+
+        What loses its parent becomes a child of this process before that parent can be collected. So there is
+        nothing left of the job once the kernel says that there are no children.
+        """
+        if (
+            self.told_to_end
+            or self.mandate.get("asks_at_end")
+            or self.report is not None
+            or not self._begins()
+        ):
+            return False
+        try:
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG | _OF_EVERY_KIND)
+                if pid == 0:
+                    return False
+                if pid == self.leader:
+                    self.leader_ended(status, usage)
+        except ChildProcessError:
+            self.write_end()
+        return True
+
+    def leader_ended(self, status: int, usage: resource.struct_rusage) -> None:
+        """Note how the first process of the job ended."""
+        self.status = status
+        self.rusage = [usage.ru_utime, usage.ru_stime, usage.ru_maxrss]
+
+    def write_end(self, **how: Any) -> None:
+        """Write `exit` into the space that was kept for it, tried again until it is written, and tell the daemon.
+
+        :param how: what differs from an end of its own.
+        """
+        end = {
+            "job": self.mandate["job"],
+            "incarnation": self.mandate["incarnation"],
+            "boot": self.mandate["boot"],
+            "status": self.status,
+            "rusage": self.rusage,
+            "monotonic": time.monotonic(),
+            "wall": time.time(),
+            **_BY_ITSELF,
+            **how,
+        }
+        data = words.pack(**end)
+        if len(data) >= words.EXIT_SIZE:
+            data = words.pack(**_shortened(end))
+        pause = 0.01
+        while True:
+            try:
+                self._write_once(data + b"\n")
+                break
+            except OSError:
+                time.sleep(pause)  # the lock is held meanwhile: the job is not taken for lost
+                pause = min(pause * 2, 5.0)
+        self.say(say="ended")
+
+    def _write_once(self, data: bytes) -> None:
+        """Write over the zeros that keep the space: without the end of the line it is not written."""
+        if os.pwrite(self.exit, data, 0) != len(data):
+            raise OSError(28, "not all of it was written")
+        os.fsync(self.exit)
 
     def poll(self) -> select.poll:
         """Return what waits for all that may come."""
@@ -214,6 +306,13 @@ class Post:
             return
         self.lines[line.fileno()] = line
         words.send(line, words.hello(self._started, self.leader, state, ends_by, then))
+
+
+def _shortened(end: dict[str, Any]) -> dict[str, Any]:
+    """Return an end that is too long to be written without what may be long."""
+    failed, killed, then = end["failed"], end["killed"], end["then"]
+    short: dict[str, Any] = {"left": [], "failed": failed and {**failed, "what": ""}}
+    return {**end, **short, "killed": killed and killed[:200], "then": then and then[:200]}
 
 
 def _hung_up(line: socket.socket) -> bool:

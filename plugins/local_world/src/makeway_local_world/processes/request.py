@@ -91,6 +91,7 @@ def mandate_of(
         "watched": action.stopped
         or ahead_of(submission, action.job.time_limit) is not None
         or "begin" in submission.tell_at,
+        "asks_at_end": bool(submission.on_end or submission.tell_at),
     }
 
 
