@@ -34,7 +34,10 @@ LOG = [(kind, re.compile(rx)) for kind, rx in [
     ("preempted", r"preempted JobId=(?P<job>\S+) has been (?P<how>\w+)"),
     ("started", r"sched: Allocate JobId=(?P<job>\S+) NodeList=(?P<nodes>\S+)"),
     ("started_by_backfill", r"_start_job: Started JobId=(?P<job>\S+) in (?P<partition>\S+) on (?P<nodes>\S+)"),
+    ("begun", r"BillingWeight: JobId=(?P<job>\S+) is either new or it was resized"),
+    ("ended", r"_job_complete: JobId=(?P<job>\S+) (?:WEXITSTATUS|WTERMSIG)"),
 ]]
+LOOKS = {"main": "sched: Running job scheduler for full queue", "backfill": "sched/backfill: _attempt_backfill: beginning"}
 
 
 class Cluster(base.Cluster):
@@ -239,15 +242,18 @@ class Play:
         return self.result()
 
     def result(self):
-        events = []
+        events, looks = [], {}
         for t, text in base.LogReader(self.c.p("log", "slurmctld.log")).new():
+            for whose, words in LOOKS.items():
+                if words in text and t >= self.t0:
+                    looks[whose] = [looks.get(whose, [round(t - self.t0, 3)])[0], round(t - self.t0, 3)]
             for kind, rx in LOG:
                 m = rx.search(text)
                 if m:
-                    e = {"t": self.off(t), "what": kind}
+                    e = {"t": round(t - self.t0, 3), "what": kind}
                     for k, v in m.groupdict().items():
-                        if k == "job":
-                            num = int(re.match(r"\d+", v).group())
+                        if k == "job":  # a task is ARRAY_TASK(JOB)
+                            num = int(re.match(r"(?:.*\()?(\d+)", v).group(1))
                             e[k] = self.seen.get(num, {}).get("name") or self.label(v.split("(")[0])
                         elif re.fullmatch(r"[\d.e+]+", v) and k != "nodes":
                             e[k] = float(v)
@@ -274,14 +280,14 @@ class Play:
                 jobs[name] = rec
         return {"format": FORMAT, "slurm_version": self.c.version, "scenario": self.scn,
                 "minute_phase": round(self.t0 % 60.0, 3), "observed_seconds": self.off(time.time()), "jobs": jobs, "actions": self.actions,
-                "tables": self.tables, "events": events}
+                "tables": self.tables, "events": events, "looks": looks}
 
 
 def main():
     ap = base.arguments(__doc__)
-    ap.add_argument("--base-port", type=int, default=23000, help="first of 960 ports the clusters may use")
+    ap.add_argument("--base-port", type=int, default=23000, help="first of 2880 ports the clusters may use")
     a = ap.parse_args()
-    base.BASE_PORT, base.SLOTS = a.base_port, 16
+    base.BASE_PORT, base.SLOTS = a.base_port, 48
     base.SLOT_DIR = os.path.join(base.tempfile.gettempdir(), base.PREFIX + f"slots-{a.base_port}")
     os.environ["TZ"] = "UTC"
     time.tzset()

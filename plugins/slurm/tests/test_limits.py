@@ -632,13 +632,18 @@ def test_explain_says_which_limit() -> None:
 
 
 # ------------------------------------------------------------------------- assoc_limit_stop
-def starved(kind: str, limit: Mapping[str, Any], *, stop: bool) -> dict[str, float | None]:
-    """Replay a job that a limit keeps out, and a long one behind it that has room."""
+def starved(
+    kind: str, limit: Mapping[str, Any], *, stop: bool, late: bool = False
+) -> dict[str, float | None]:
+    """Replay a job that a limit keeps out, and a long one behind it that has room.
+
+    :param late: whether MaxJobsPA is looked at behind others, as before 24.11.
+    """
     config = site(
         {"capped": limit, "normal": {}},
         own={"limit_stop": stop},
         nodes={**FOUR, "name": "n[1-2]"},
-        scheduler={"type": kind},
+        scheduler={"type": kind, "rules": {"max_jobs_per_account_late": late}},
     )
     jobs = (
         job("first", 4, 60, 2, qos="capped"),
@@ -662,17 +667,18 @@ def test_a_limit_on_jobs_does_not_close_it() -> None:
 
 
 def test_a_limit_on_jobs_of_an_account_closes_it() -> None:
-    """MaxJobsPA is the exception (recorded: limit_stop_numbers)."""
+    """MaxJobsPA is the exception before 24.11 (recorded: limit_stop_numbers, limit_stop_numbers_24_11)."""
     limit = {"MaxJobsPA": 1}
-    assert starved("builtin", limit, stop=False) == {"first": 0.0, "held": None, "long": 2.0}
-    assert starved("builtin", limit, stop=True) == {"first": 0.0, "held": None, "long": None}
+    assert starved("builtin", limit, stop=False, late=True) == {"first": 0.0, "held": None, "long": 2.0}
+    assert starved("builtin", limit, stop=True, late=True) == {"first": 0.0, "held": None, "long": None}
+    assert starved("builtin", limit, stop=True) == {"first": 0.0, "held": None, "long": 2.0}
 
 
 # --------------------------------------------------------------------------------- reasons
 TAKEN = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
 
 
-def _behind_all_nodes(**held: Any) -> dict[str, str]:
+def _behind_all_nodes(*, late: bool, **held: Any) -> dict[str, str]:
     """Return why jobs wait while one before them waits for all nodes, and another runs for each limit on one job."""
     config = site(
         {"normal": {}, "one": {"MaxJobsPA": 1}, "each": {"MaxJobsPU": 1}, "bound": {"MaxJobsPA": 1}},
@@ -683,7 +689,7 @@ def _behind_all_nodes(**held: Any) -> dict[str, str]:
             {"name": "third", "max_time": 3600.0},
             {"name": "short", "max_time": 300.0, "qos": "bound"},
         ],
-        scheduler={"type": "builtin"},
+        scheduler={"type": "builtin", "rules": {"max_jobs_per_account_late": late}},
     )
     of_a: dict[str, Any] = {"account": "a", "user": "user"}
     run = play(
@@ -707,8 +713,10 @@ def _behind_all_nodes(**held: Any) -> dict[str, str]:
     ids=["MaxJobsPA", "MaxJobsPU", "beyond the bounds of the second partition"],
 )
 def test_reasons_behind_a_job_that_waits_for_all_nodes(held: dict[str, Any], reason: str) -> None:
-    """As recorded: limit_jobs_without_nodes, part_bounds_before_limit."""
-    assert _behind_all_nodes(**held)["waits"] == reason
+    """As recorded: limit_jobs_without_nodes, part_bounds_before_limit; since 24.11 MaxJobsPA is no exception."""
+    assert _behind_all_nodes(late=True, **held)["waits"] == reason
+    later = "MaxJobsPerAccount" if reason == TAKEN else reason
+    assert _behind_all_nodes(late=False, **held)["waits"] == later
 
 
 def test_a_limit_is_the_reason_from_the_submission_on() -> None:

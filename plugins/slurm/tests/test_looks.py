@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from makeway_slurm.recordings.priority.exits import cleaning_times, exit_times
-from makeway_slurm.recordings.priority.looks import main_and_backfill
+from makeway_slurm.recordings.priority.looks import clocks_of, main_and_backfill
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table
 from makeway_slurm.recordings.priority.wall_clock import minute_phase
 
@@ -85,6 +85,23 @@ def test_tasks_end_when_they_were_charged() -> None:
         "array[2]": pytest.approx(0.02, abs=0.01),
         "array[1]": pytest.approx(0.08, abs=0.01),
     }
+
+
+def test_clocks_and_ends_that_the_recording_tells() -> None:
+    """Looks are 1.002 s apart; a task ran twice, and the last run counts; one that never ended has no end."""
+    told = [
+        {"t": 1.004, "what": "begun", "job": "array[2]"},
+        {"t": 2.5, "what": "begun", "job": "long"},
+        {"t": 11.064, "what": "ended", "job": "array[2]"},
+        {"t": 20.0, "what": "begun", "job": "array[2]"},
+        {"t": 30.03, "what": "ended", "job": "array[2]"},
+    ]
+    jobs = [{"name": "array", "runtime": 10}, {"name": "long", "runtime": 500}]
+    given = attrs.evolve(recording(told, *jobs), looks={"main": (0.2, 50.3), "backfill": (3.7, 103.7)})
+    assert exit_times(given) == ({"array[2]": pytest.approx(0.03)}, pytest.approx(0.03))
+    main, backfill = clocks_of(given)
+    assert (main.phase, main.interval) == (pytest.approx(0.2), pytest.approx(1.002))
+    assert (backfill.phase, backfill.interval) == (pytest.approx(0.7), pytest.approx(1.0))
 
 
 def on_node(what: str, at: float, job: str) -> dict[str, Any]:

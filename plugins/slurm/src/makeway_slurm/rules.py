@@ -121,6 +121,14 @@ RULES: Mapping[str, Rule] = {
         "24.11",
         section="slurm-priority-and-limits 7",
     ),
+    "max_jobs_per_account_late": Rule(
+        "MaxJobsPA alone of the limits that are looked at before nodes lets the main scheduler look first whether "
+        "nodes are left to a job, and holds up those behind it with assoc_limit_stop (measured on 22.05.8; 23.02 to "
+        "24.05: open)",
+        None,
+        until="24.11",
+        section="slurm-priority-and-limits 11.1",
+    ),
     "too_few_nodes_refuse": Rule(
         "a job that wants more nodes or CPUs than its only partition has is refused (measured on 24.11.5; 23.02 to "
         "24.05 and 25.05 to 25.11: open)",
@@ -365,9 +373,9 @@ RULES: Mapping[str, Rule] = {
     ),
     "end_ignores_usage_factor": Rule(
         "under priority/basic, the end of a job takes off its run minutes without the UsageFactor of its QOS, so that "
-        "some stay for good, or others lose theirs (a defect)",
+        "some stay for good, or others lose theirs (a defect; 25.05 and 25.11: open)",
         None,
-        until="23.11.7",
+        until="26.05",
         section="slurm-priority-and-limits 6.2",
         defect=True,
     ),

@@ -14,7 +14,7 @@ def running(listed: Listed, view: ClusterView, lifting: Lifting) -> Blocked | No
     """Hold a job against such a limit.
 
     Of all limits that are looked at before nodes, only MaxJobsPA lets the main scheduler look whether nodes are left to
-    a job first (recorded: limit_jobs_without_nodes).
+    a job first, before 24.11 (recorded: limit_jobs_without_nodes).
     """
     rule, key = listed.rule, listed.key
     have = listed.holds.jobs
@@ -23,7 +23,8 @@ def running(listed: Listed, view: ClusterView, lifting: Lifting) -> Blocked | No
     if have < rule.most:
         return None
     blocked = lifting.lifted(full(rule, 1, have), rule, key)
-    return attrs.evolve(blocked, at_submission_only=True) if rule.key == "pa" else blocked
+    late = rule.key == "pa" and view.rule("max_jobs_per_account_late")
+    return attrs.evolve(blocked, at_submission_only=True) if late else blocked
 
 
 __all__ = ["running"]

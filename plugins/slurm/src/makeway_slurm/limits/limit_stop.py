@@ -14,11 +14,11 @@ from makeway_slurm.limits.settings import Settings
 def held_up_by(blocked: Blocked, listed: Listed, job: Job, settings: Settings) -> Blocked:
     """Return the same answer with what it holds up.
 
-    In the main loop those that are looked at first hold up no other, but for MaxJobsPerAccount (recorded:
+    In the main loop those that are looked at first hold up no other, but for MaxJobsPerAccount before 24.11 (recorded:
     limit_stop_numbers).
     Backfill keeps no nodes for one that may never have as many as it asks for (recorded: limit_stop_nodes).
     """
-    of_account = listed.kind is Kind.JOBS and listed.rule.key == "pa"
+    of_account = listed.kind is Kind.JOBS and blocked.at_submission_only
     holds_up = of_account or not blocked.before_nodes
     blocked = attrs.evolve(blocked, holds_up=holds_up, at_submission_only=False)
     if caps_nodes(listed.rule, job.size):

@@ -66,7 +66,16 @@ class Waiting:
             self._plans_for_barred and found is None and self._door.bars_account_alone(job, job.partition)
         )
         if self._settings.accounts_as_config and shut.startswith(ACCOUNT):
-            return attrs.evolve(barred(CONFIG, planned_for=planned_for), detail=shut)
+            # One of several leaves the reason as it is (recorded: builtin_goes_on_with_partitions_24_11).
+            several = len(job.partitions) > 1
+            return attrs.evolve(
+                barred(CONFIG, planned_for=planned_for),
+                reason=job.reason if several and job.reason != "BadConstraints" else CONFIG,
+                detail=shut,
+                at_submission=True,
+                at_submission_only=True,
+                stays=not several,
+            )
         return barred(shut, planned_for=planned_for)
 
     def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:

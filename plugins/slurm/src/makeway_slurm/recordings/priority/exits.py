@@ -53,8 +53,11 @@ class _Start:
 def exit_times(recording: Recording) -> tuple[Mapping[str, Seconds], Seconds]:
     """Return by how much the jobs whose end the log shows ran longer than they sleep, and what is usual.
 
-    Of a job that started again the last run counts. Tasks are found by the order in which those of an array started.
+    Of a job that started again the last run counts. Tasks are found by the order in which those of an array started,
+    where the log does not tell of starts and ends themselves.
     """
+    if recording.looks:
+        return _told(recording)
     jobs = {str(entry["name"]): entry for entry in recording.scenario.get("job", ())}
     starts = [start for start in _starts(recording) if start.name in jobs]
     charges = [_charged(recording, start, jobs[start.name]) for start in starts]
@@ -70,6 +73,22 @@ def exit_times(recording: Recording) -> tuple[Mapping[str, Seconds], Seconds]:
         clean = _clean(known, end + (usual if late is None else late), start.nodes, starts)
         found[start.name].append(late if clean is None else clean - end)
     return _by_label(recording, found), usual
+
+
+def _told(recording: Recording) -> tuple[Mapping[str, Seconds], Seconds]:
+    """Return the same from what the log says of starts and ends."""
+    lasting = {
+        str(entry["name"]): float(entry.get("runtime", 10.0)) for entry in recording.scenario.get("job", ())
+    }
+    began: dict[str, Seconds] = {}
+    found: dict[str, Seconds] = {}
+    for event in recording.events:
+        name, at = str(event.get("job", "")), float(event["t"])
+        if event.get("what") == "begun":
+            began[name] = at
+        elif event.get("what") == "ended" and name in began:
+            found[name] = max(0.0, at - began.pop(name) - lasting[name.partition("[")[0]])
+    return found, statistics.median(found.values()) if found else _USUAL
 
 
 def _killed(recording: Recording) -> Mapping[str, Sequence[Seconds]]:

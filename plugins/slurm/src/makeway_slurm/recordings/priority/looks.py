@@ -2,6 +2,7 @@
 
 Each wakes once a second by its own clock. A pass takes time, so that a clock falls behind by 0.5 ms a second on an
 idle machine, and by up to 7 ms on a busy one: after two minutes a job that has just ended is seen a look earlier.
+Newer releases look at the full second. Older recordings do not have the looks; what was started shows them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import attrs
 
 from makeway.model import Seconds
+from makeway_slurm.recordings.priority.recording import Recording
 
 _LEAD: Seconds = 0.36
 """By how much backfill, or the estimator of sched/builtin, wakes before the main scheduler: 0.27 to 0.39 s."""
@@ -43,6 +45,20 @@ class Looks:
         """Return the last look up to an instant of the log, which is right to 0.01 s."""
         at += _ROUNDED
         return at - (at - self.phase) % self.interval
+
+
+def clocks_of(recording: Recording) -> tuple[Looks, Looks]:
+    """Return the clock of the main scheduler and that of backfill, or of the estimator of sched/builtin."""
+    found = {whose: _between(first, last) for whose, (first, last) in recording.looks.items()}
+    if "main" not in found:
+        return main_and_backfill(recording.events)
+    return found["main"], found.get("backfill") or found["main"].later(-_LEAD)
+
+
+def _between(first: Seconds, last: Seconds) -> Looks:
+    """Return the clock of a scheduler that looked first and last at these instants."""
+    interval = (last - first) / max(1, round(last - first)) or 1.0
+    return Looks(first % interval, interval)
 
 
 def main_and_backfill(events: Sequence[Mapping[str, Any]]) -> tuple[Looks, Looks]:
@@ -89,4 +105,4 @@ def _fitted(acts: Sequence[Seconds]) -> Looks | None:
     return found
 
 
-__all__ = ["Looks", "main_and_backfill"]
+__all__ = ["Looks", "clocks_of", "main_and_backfill"]

@@ -73,6 +73,9 @@ class Recording:
     tables: tuple[Table, ...] = ()
     actions: tuple[Mapping[str, Any], ...] = ()
     events: tuple[Mapping[str, Any], ...] = ()
+    looks: Mapping[str, tuple[Seconds, Seconds]] = attrs.field(factory=dict)
+    """The first and the last look of ``main`` and ``backfill``, each about a second after the other; none: an older
+    recording, that does not say."""
     minute_phase: Seconds | None = None
     """How many seconds past a full minute the wall clock stood at second 0; None: an older recording, that does not
     say."""

@@ -27,7 +27,7 @@ from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.clocks import IGNORED_KILL
 from makeway_slurm.recordings.priority.database import Database
 from makeway_slurm.recordings.priority.exits import COMPLETING, cleaning_times, exit_times
-from makeway_slurm.recordings.priority.looks import main_and_backfill
+from makeway_slurm.recordings.priority.looks import clocks_of
 from makeway_slurm.recordings.priority.recording import Recording
 from makeway_slurm.recordings.priority.reserving import is_about, reservations
 from makeway_slurm.recordings.priority.wall_clock import minute_phase
@@ -162,7 +162,7 @@ def _phase_of(decays: Sequence[Seconds]) -> Seconds:
 
 
 def _clocks(recording: Recording) -> dict[str, float | bool]:
-    main, backfill = main_and_backfill(recording.events)
+    main, backfill = clocks_of(recording)
     return {
         "sched_phase": main.phase,
         "sched_interval": main.interval,
