@@ -26,7 +26,8 @@ def test_it_is_known_while_its_directory_is_taken_away(tmp_path: Path, asked_mea
         for each in job.iterdir():
             each.unlink()
         directory = place.make()
-        for name, told in ((words.STARTED, words.pack()), (words.EXIT, words.pack(status=10, wall=7.0))):
+        started = words.pack(gpus=["GPU-1"])
+        for name, told in ((words.STARTED, started), (words.EXIT, words.pack(status=10, wall=7.0))):
             (place.path / name).write_bytes(told + b"\n")
         os.close(directory)
 
@@ -41,4 +42,4 @@ def test_it_is_known_while_its_directory_is_taken_away(tmp_path: Path, asked_mea
     moments = sum(1 for _ in at_each(ended, lambda _: work(), lambda _: meanwhile()))
     assert moments > 20
     assert len(found) >= moments - 1
-    assert set(found) == {End(status=10, wall=7.0)}
+    assert set(found) == {End(status=10, wall=7.0, gpus=("GPU-1",))}

@@ -260,3 +260,27 @@ def test_a_checkpoint_on_demand(up: Site) -> None:
     before, since = map(float, up.ok("logs", saving).split())
     assert before == 0 < since
     assert up.state_of(plain) == "RUNNING"
+
+
+def test_a_job_that_waits_for_others_can_be_held(up: Site) -> None:
+    """It is told so at once, and stays held once its conditions are met; a release before that lets it start."""
+    first = up.submit("--hold", "--", "true")
+    stays, goes = (up.submit("-d", f"afterok:{first}", "--", "true") for _ in range(2))
+    assert up.run("release", stays).stderr.startswith(f"makeway: job {stays}: it waits for others")
+    up.ok("hold", stays, goes)
+    assert f"then it is held; what has to happen: makeway release {stays}" in up.ok("why", stays)
+    up.ok("release", goes)
+    up.ok("release", first)
+    assert up.run("wait", goes).exit_code == 0
+    up.until(lambda: "Dependency" not in up.ok("queue"))
+    assert up.jobs()[stays]["held"]
+    up.ok("release", stays)
+    assert up.run("wait", stays).exit_code == 0
+
+
+def test_an_order_that_means_no_job_says_so(up: Site) -> None:
+    """A partition that there is not is refused."""
+    assert up.ok("cancel", "-p", "normal") == "no job fits\n"
+    refused = up.run("hold", "-p", "norml")
+    told = "makeway: unknown partition 'norml'; allowed: normal, urgent; did you mean 'normal'?\n"
+    assert (refused.exit_code, refused.stderr) == (1, told)

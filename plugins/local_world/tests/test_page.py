@@ -211,7 +211,7 @@ def test_the_page_shows_who_makes_way_as_it_happens(up: Site, browser: Any) -> N
     up.until(lambda: browser.execute_script("return document.getElementById('live').textContent") == "live")
     urgent = up.submit("-p", "urgent", "-n", "2", "--", "sleep", "600")
     up.until(
-        lambda: len(cells(low)) > 8 and cells(low)[8] == f"here (suspend for {urgent})", "the victim's row"
+        lambda: len(cells(low)) > 8 and cells(low)[8] == f"here (suspended for {urgent})", "the victim's row"
     )
     told = "return document.getElementById('events').textContent"
     up.until(lambda: f"job {low} makes way for {urgent}: suspend" in browser.execute_script(told))
@@ -239,6 +239,15 @@ def test_the_page_shows_who_makes_way_as_it_happens(up: Site, browser: Any) -> N
     up.until((up.directory / "seen").exists, "what the form submitted")
     assert browser.execute_script("return document.getElementById('submitted').textContent").startswith(
         "submitted job"
+    )
+    array = up.submit("--hold", "-a", "0-3", "--", "true")
+    folded = "[...document.querySelectorAll(`tr[data-job='${arguments[0]}_0'] td`)].map(e => e.textContent)"
+    up.until(lambda: browser.execute_script(f"return {folded}", array)[:1] == [f"{array}_[0-3]"])
+    press = "[...document.querySelectorAll(`tr[data-job='${arguments[0]}_0'] button`)]"
+    browser.execute_script(f"{press}.find(e => e.textContent === 'release').click()", array)
+    up.until(
+        lambda: [each["held"] for each in up.jobs().values() if each["array"] == array] == [False] * 4,
+        "a button reaches all tasks of the line",
     )
     severe = [
         each
@@ -291,3 +300,37 @@ def test_the_page_has_what_was_before_it_and_only_what_its_reader_may_do(crowded
     text = "document.getElementById('output').textContent"
     crowded.until(lambda: "hello" in shown(text), "what it printed")
     crowded.ok("cancel", mine, theirs, kept)
+
+
+NVML = """
+NVMLError = OSError
+def nvmlInit(): pass
+def nvmlShutdown(): pass
+def nvmlDeviceGetCount(): return 2
+def nvmlDeviceGetHandleByIndex(index): return index
+class Memory: total, used = 24 << 30, 12 << 20
+def nvmlDeviceGetMemoryInfo(handle): return Memory
+def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
+def nvmlDeviceGetName(handle): return "Stand-in"
+def nvmlDeviceGetComputeRunningProcesses(handle): return []
+def nvmlDeviceGetGraphicsRunningProcesses(handle): return []
+"""
+
+
+def test_the_page_and_the_history_show_which_job_has_which_gpu(site: Site, browser: Any) -> None:
+    """With what stands in for NVIDIA's library; of a job that has ended it is known as well."""
+    (site.directory / "pynvml.py").write_text(NVML)
+    site.environ["PYTHONPATH"] = str(site.directory)
+    site.config.write_text(site.config.read_text().replace("cpus = 2", "cpus = 2, gres = { gpu = 2 }", 1))
+    site.up()
+    job = site.submit("--gpus", "2", "--", "sleep", "600")
+    site.until(lambda: site.state_of(job) == "RUNNING")
+    browser.get(_web(site))
+    shown = "return [...document.querySelectorAll('#gpus li')].map(e => e.textContent)"
+    owner = f"job {job} of {pwd.getpwuid(os.geteuid()).pw_name}"
+    lines = [f"GPU {at} Stand-in0.0 of 24.0 GiB{owner}" for at in range(2)]
+    site.until(lambda: browser.execute_script(shown) == lines, "both GPUs")
+    site.ok("cancel", job)
+    site.until(lambda: "free" in browser.execute_script(shown)[0], "a free GPU")
+    assert site.ok("history").splitlines()[-1].endswith("2 (0,1)")
+    assert "it had GPU 0 (GPU-0), GPU 1 (GPU-1)" in site.ok("why", job).replace(" and ", ", ")

@@ -137,3 +137,10 @@ def test_a_way_that_fails_keeps_no_other_from_being_tried(
     assert telling.main() == 1
     assert "job 7 () makes way and waits again" in seen[0]
     assert "allowed: http://" in capsys.readouterr().err
+
+
+def test_a_notice_that_could_not_be_given_is_shown(up: Site) -> None:
+    """The job is not touched by that; `why` says what stood in the way."""
+    job = up.submit("--webhook", "http://127.0.0.1:1/", "--", "true")
+    assert up.run("wait", job).exit_code == 0
+    assert "a notice could not be given: end: --webhook: <urlopen error" in up.ok("why", job)

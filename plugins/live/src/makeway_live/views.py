@@ -149,8 +149,6 @@ class Shown:
         if state is JobState.PENDING:
             if job.state is not state:
                 return UNWRITTEN
-            if job.held and job.spec.attributes.get(self._after) and not job.starts:
-                return self._words.reason("Dependency")
             return self._words.reason(job.reason)
         return self._words.suspension(job.state, job.suspended_by, job.marks)
 

@@ -125,6 +125,8 @@ class Monitor(App[None]):
         self._found: dict[str, Any] = {"at": time.time(), "jobs": []}
         self._mine = False
         self._chosen = ""
+        self._read_at = 0.0
+        """When the chosen line was read last, on the monotonic clock: to say why takes the daemon a while."""
         self._happened: deque[str] = deque(maxlen=BEFORE)
         self._columns: tuple[str, ...] = ()
         self._lines: list[str] = []
@@ -290,7 +292,10 @@ class Monitor(App[None]):
         return self._lines[table.cursor_row] if table.cursor_row < len(self._lines) else ""
 
     def _choose(self, line: str) -> None:
-        self._chosen = line
+        now = time.monotonic()
+        if line and line == self._chosen and now < self._read_at + self._every:
+            return
+        self._chosen, self._read_at = line, now
         if line:
             self.read_job(line)
         else:

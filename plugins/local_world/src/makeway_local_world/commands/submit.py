@@ -345,7 +345,8 @@ def _tell(answer: Mapping[str, Any], *, parsable: bool, as_json: bool) -> None:
     elif parsable:
         terminal.say(answer["id"])
     else:
-        tasks = f" ({len(answer['jobs'])} tasks)" if answer["jobs"] != [answer["id"]] else ""
+        count = len(answer["jobs"])
+        tasks = f" ({count} task{'s' if count > 1 else ''})" if answer["jobs"] != [answer["id"]] else ""
         terminal.say(f"submitted job {answer['id']}{tasks}")
 
 

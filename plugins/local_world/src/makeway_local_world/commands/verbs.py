@@ -49,6 +49,8 @@ def tell(verb: str, answer: Mapping[str, Any], as_json: bool) -> int:
             terminal.say(f"makeway: {f'job {job_id}: ' if job_id else ''}{why}", err=True)
         if len(answer["done"]) > 1:
             terminal.say(f"{len(answer['done'])} jobs {_DONE[verb]}")
+        if not answer["done"] and not answer["refused"]:
+            terminal.say("no job fits")
     return REFUSED if answer["refused"] else 0
 
 

@@ -27,6 +27,13 @@ LONGEST = 2.0
 """Seconds of computing after which it stops looking."""
 MONTH: Seconds = 31 * 86400.0
 """How far it looks ahead."""
+STRIDE = 100
+"""Steps after which it looks ten times more coarsely: priorities are worked out anew ten times less often.
+
+A lab works them out every two seconds, which would be 43,200 steps to the end of a job that may run for a day.
+"""
+_PERIOD = "calc_period"
+"""Setting of policies that work priorities out anew every so many seconds."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,6 +70,14 @@ class _Enough(MakewayError):  # noqa: N818  # no error: it has seen what it want
     """Breaks a run off."""
 
 
+class _Further(MakewayError):  # noqa: N818  # no error: it goes on more coarsely
+    """Breaks a run off where another goes on."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__("it goes on more coarsely")
+        self.state = state
+
+
 def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ()) -> Foresight:
     """Run a copy on until a job has started or goes on.
 
@@ -78,7 +93,7 @@ def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ())
         action=(),
         outage=(),
     )
-    watcher = _Watcher(job_id)
+    watcher = _Watcher(job_id, any(_PERIOD in each for each in quiet.policy.settings.values()))
     witness = Witness(job_id)
 
     def stepped(engine: Engine) -> None:
@@ -97,11 +112,15 @@ def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ())
         decided=decided,
         after_step=stepped,
     )
-    cut_short = False
-    try:
-        replay(quiet, new, (), options)
-    except _Enough:
-        cut_short = watcher.starts_at is None
+    cut_short, over = False, False
+    while not over:
+        try:
+            replay(quiet, new, (), options)
+            over = True
+        except _Enough:
+            cut_short, over = watcher.starts_at is None, True
+        except _Further as further:
+            quiet, new, options = _coarser(quiet), (), attrs.evolve(options, begin=further.state)
     checks = witness.checks.get(job_id)
     return Foresight(
         decision=watcher.first,
@@ -114,11 +133,25 @@ def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ())
     )
 
 
+def _coarser(config: Config) -> Config:
+    """Return a configuration under which priorities are worked out anew ten times less often."""
+    settings = {
+        name: {**each, _PERIOD: 10.0 * each[_PERIOD]} if _PERIOD in each else each
+        for name, each in config.policy.settings.items()
+    }
+    return attrs.evolve(config, policy=attrs.evolve(config.policy, settings=settings))
+
+
 class _Watcher:
     """Takes note of what a copy does with one job."""
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, periodic: bool) -> None:
+        """Begin.
+
+        :param periodic: whether priorities are worked out anew every so many seconds.
+        """
         self.job_id = job_id
+        self._periodic = periodic
         self.first: Decision | None = None
         self.starts_at: Seconds | None = None
         self.takes: list[Taken] = []
@@ -161,6 +194,8 @@ class _Watcher:
             raise _Enough
         if self.rejected or self.steps > MOST_STEPS or time.monotonic() > self._until:
             raise _Enough
+        if self._periodic and self.steps % STRIDE == 0:
+            raise _Further(engine.save())
 
 
 _ENDS = frozenset(state.value for state in JobState if state.ended) | {JobState.COMPLETING.value}

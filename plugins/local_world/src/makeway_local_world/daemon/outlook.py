@@ -16,7 +16,7 @@ from makeway_local_world.daemon.foresight import Foresight, look
 from makeway_local_world.daemon.intake import Refusal
 from makeway_local_world.daemon.people import who_is
 from makeway_local_world.daemon.why import Known, story, victims
-from makeway_local_world.processes.ends import end_of
+from makeway_local_world.processes.ends import End, end_of
 from makeway_local_world.requests import Request, specs
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class Outlook:
                 ahead = list(dict.fromkeys(order[: order.index(mine.id)]))
         drain = wards.read(self._service.places.state)
         stopped = mine is not None and (mine.state is JobState.PENDING or mine.id in engine.in_use.stopped)
+        end = self._last_end(job)
         known = Known(
             job=job,
             others=others,
@@ -126,21 +127,22 @@ class Outlook:
             ahead=ahead,
             zero=live.clock.wall() - live.clock.now(),
             waits_for=self._service.waiting.stand(mine.id) if mine is not None else {},
+            stays_held=mine is not None and service.verbs.is_held(mine),
             drained=None if drain is None else attrs.asdict(drain),
             in_use=engine.in_use.said(mine) if mine is not None and stopped else (),
             quiet=mine.partition.quiet if mine is not None else 0.0,
             trouble=self._service.trouble,
-            failed=self._last_failure(job),
+            failed="" if end is None else end.why,
+            untold="" if end is None else end.untold,
             words=engine.policies.vocabulary(),
         )
         state = engine.save()
         return known, attrs.evolve(state, at=max(state.at, engine.ledger.now)), engine.config
 
-    def _last_failure(self, job: dict[str, Any]) -> str:
-        """Return how the last incarnation that is over ended, if it did not end well."""
+    def _last_end(self, job: dict[str, Any]) -> End | None:
+        """Return how the last incarnation that is over ended; None: that is not known."""
         last = int(job.get("incarnation") or 0)
-        end = end_of(self._service.places.state, str(job["id"]), last) if last else None
-        return "" if end is None else end.why
+        return end_of(self._service.places.state, str(job["id"]), last) if last else None
 
 
 __all__ = ["Outlook"]

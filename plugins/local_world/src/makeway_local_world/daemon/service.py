@@ -228,6 +228,7 @@ class Service:
                 "why": "",
                 "cpu_seconds": None,
                 "peak_kb": None,
+                "gpus": [],
             }
         return {
             **job,
@@ -236,6 +237,7 @@ class Service:
             "why": end.why,
             "cpu_seconds": round(end.user_seconds + end.system_seconds, 3),
             "peak_kb": end.peak_kb,
+            "gpus": self.warded.site.gpus.named(end.gpus),
         }
 
     async def elsewhere(self, work: Callable[..., T], *values: Any) -> T:

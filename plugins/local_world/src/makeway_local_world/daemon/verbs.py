@@ -137,6 +137,11 @@ class Verbs:
             )
             outcome.refused[""] = told
             return outcome
+        partitions = [each.name for each in self._engine().ledger.cluster.partitions]
+        if order.partition is not None and order.partition not in partitions:
+            told = f"unknown partition {order.partition!r}; allowed: {', '.join(partitions)}"
+            outcome.refused[""] = f"{told}{nearest(order.partition, partitions)}"
+            return outcome
         for job_id, job in self._meant(order, uid, outcome):
             why = self._refusal(order, job, uid)
             if why:
@@ -159,7 +164,7 @@ class Verbs:
                 (job.id, job)
                 for job in sorted(jobs.values(), key=lambda each: each.index)
                 if order.means(job)
-                and _fits(order.verb, job)
+                and self._fits(order.verb, job)
                 and rules.may_change(uid, job.user)
                 and not self._is_ending(order, job)
             ]
@@ -194,6 +199,8 @@ class Verbs:
                 return f"it makes way for job {by} and goes on by itself" if by else "it goes on by itself"
         if order.verb in ("release", "restore", "start"):
             why = self._held_back(job.id)
+            if why is not None and order.verb == "release" and self.is_held(job):
+                return "an operator holds it" if job.kept and not rules.is_operator(uid) else ""
             if why is not None:
                 return f"it waits for others: {why}; see makeway why {job.id}"
         if order.verb == "start":
@@ -212,6 +219,10 @@ class Verbs:
 
     def _commands(self, order: Order, job: Job, uid: int, name: str) -> list[Command] | str:
         user = None if self._rules().is_operator(uid) else name
+        if order.verb in ("hold", "release") and self._held_back(job.id) is not None:
+            # It is held already for as long as it waits for others: this is about what comes then.
+            stays = _attribute(job, user, HOLD, order.verb == "hold")
+            return [stays, Command("hold", job.id, user)] if order.verb == "hold" else [stays]
         if order.verb in PLAIN:
             return [Command(order.verb, job.id, user)]
         if order.verb == "signal":
@@ -227,6 +238,29 @@ class Verbs:
         if order.verb == "top":
             return self._top(job, user)
         return self._update(order, job, user)
+
+    def _fits(self, verb: str, job: Job) -> bool:
+        """Whether a verb says anything to a job that it does not name; one that does so is refused with a reason."""
+        held = self.is_held(job)
+        active = job.state in (JobState.RUNNING, JobState.SUSPENDED)
+        fits = {
+            "hold": job.state is JobState.PENDING and not held,
+            "release": job.state is JobState.PENDING and held,
+            "top": job.state is JobState.PENDING and not job.held,
+            "restore": job.state is JobState.PENDING and job.begun_with > 0,
+            "start": job.state is JobState.PENDING,
+            "suspend": job.state is JobState.RUNNING,
+            "resume": job.state is JobState.SUSPENDED and (job.held or job.suspended_by is SuspendedBy.ADMIN),
+            "requeue": active,
+            "signal": active,
+            "checkpoint": active and not job.obstacle,
+        }
+        return fits.get(verb, True)
+
+    def is_held(self, job: Job) -> bool:
+        """Whether a person holds a job; one that waits for others is held by the daemon as well."""
+        waits = self._held_back(job.id) is not None
+        return bool(job.spec.attributes.get(HOLD)) if waits else job.held
 
     def _restore(self, job: Job, user: str | None) -> list[Command] | str:
         """Let a job that was checkpointed go on as soon as it may."""
@@ -334,12 +368,11 @@ class Verbs:
         if any(other in own for after in afters for other in after.jobs):
             return "dependency: it would wait for itself"
         waits = self._held_back(job.id) is not None
-        stays = bool(job.spec.attributes.get(HOLD)) if waits else job.held
-
-        def attribute(name: str, value: Any) -> Command:
-            return Command("change", job.id, user, f"attribute={name}:{json.dumps(value)}")
-
-        commands = [attribute(AFTER, [str(each) for each in afters]), attribute(HOLD, stays)]
+        stays = self.is_held(job)
+        commands = [
+            _attribute(job, user, AFTER, [str(each) for each in afters]),
+            _attribute(job, user, HOLD, stays),
+        ]
         if afters and not job.held:
             commands.append(Command("hold", job.id, user))
         if not afters and waits and not stays:
@@ -347,22 +380,8 @@ class Verbs:
         return commands
 
 
-def _fits(verb: str, job: Job) -> bool:
-    """Whether a verb says anything to a job that it does not name; one that does so is refused with a reason."""
-    active = job.state in (JobState.RUNNING, JobState.SUSPENDED)
-    fits = {
-        "hold": job.state is JobState.PENDING and not job.held,
-        "release": job.state is JobState.PENDING and job.held,
-        "top": job.state is JobState.PENDING and not job.held,
-        "restore": job.state is JobState.PENDING and job.begun_with > 0,
-        "start": job.state is JobState.PENDING,
-        "suspend": job.state is JobState.RUNNING,
-        "resume": job.state is JobState.SUSPENDED and (job.held or job.suspended_by is SuspendedBy.ADMIN),
-        "requeue": active,
-        "signal": active,
-        "checkpoint": active and not job.obstacle,
-    }
-    return fits.get(verb, True)
+def _attribute(job: Job, user: str | None, name: str, value: Any) -> Command:
+    return Command("change", job.id, user, f"attribute={name}:{json.dumps(value)}")
 
 
 def _beyond(job: Job, what: str, value: str) -> str:

@@ -51,6 +51,8 @@ class Known:
     """Unix time of the run's instant 0."""
     waits_for: Mapping[str, str] = attrs.field(factory=dict)
     """Conditions on other jobs -> how they stand."""
+    stays_held: bool = False
+    """Whether a person holds it, beside these."""
     in_use: Sequence[str] = ()
     """Which nodes a person uses, for which it makes way."""
     quiet: float = 0.0
@@ -59,6 +61,8 @@ class Known:
     trouble: str = ""
     failed: str = ""
     """How its last incarnation ended, if it did not end well."""
+    untold: str = ""
+    """Why a notice of its last incarnation could not be given."""
     words: Vocabulary = attrs.field(factory=Vocabulary)
 
 
@@ -90,9 +94,11 @@ def _sentences(known: Known) -> Iterator[str]:
     if job.get("lost"):
         yield f"lost of its work so far: {job['lost']:.0f} s"
     if which := [f"GPU {each['index']} ({each['uuid']})" for each in job.get("gpus", ())]:
-        yield f"it has {_few(which)}"
+        yield f"it {'had' if job.get('ended_at') else 'has'} {_few(which)}"
     if known.failed:
         yield f"its last run: {known.failed}"
+    if known.untold:
+        yield f"a notice could not be given: {known.untold}"
     yield from _past(known)
 
 
@@ -127,6 +133,8 @@ def _pending(known: Known) -> Iterator[str]:
     if known.waits_for:
         for text, stands in known.waits_for.items():
             yield f"it waits for {text}: {stands}"
+        if known.stays_held:
+            yield f"then it is held; what has to happen: makeway release {job['id']}"
         return
     if job["held"]:
         yield f"it is held ({job['reason']}); what has to happen: makeway release {job['id']}"
@@ -227,7 +235,8 @@ def _suspended(known: Known) -> Iterator[str]:
         yield f"it stays suspended: {stay.why}{names}{until}{setting}"
     if known.foresight is not None:
         yield from _prospects(known, known.foresight, "goes on")
-    yield "it keeps its memory, its open files and its GPUs meanwhile"
+    gpus = ", its open files and its GPUs" if job.get("gpus") else " and its open files"
+    yield f"it keeps its memory{gpus} meanwhile"
 
 
 # ----------------------------------------------------------------------------------------- past

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
             """Let all of them go on."""
 
         telling: int
+        untold: str
 
         def tell(self, *events: str, **environment: str) -> None: ...
         def _help(self, name: str, command: str, limit: float, then: Any, **environment: str) -> None: ...
@@ -242,6 +243,7 @@ class Ending:
             becomes=self.becomes,
             left=self.left,
             on_end=self._on_end_status,
+            untold=self._keeper.untold,
         )
 
 

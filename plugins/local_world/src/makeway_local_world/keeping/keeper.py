@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 TELL_LIMIT = 60.0
 """Seconds after which a command that tells the owner of something is killed."""
 
+_LONGEST_UNTOLD = 200
+"""Characters that are kept of why a notice could not be given."""
+
 
 class Keeper:
     """One job's parent."""
@@ -57,6 +60,8 @@ class Keeper:
         self._stopped_by_others = False
         self.telling = 0
         """How many commands run that tell the owner of something."""
+        self.untold = ""
+        """Why the owner was not told of something, the last time that happened; empty: it did not."""
         if post.status is not None:
             self.ending.leader_ended()
 
@@ -367,6 +372,9 @@ class Keeper:
 
         def then(status: int | None, output: str) -> None:
             self.telling -= 1
+            if status != 0:
+                why = output[-_LONGEST_UNTOLD:] or "the command that tells of it failed"
+                self.untold = f"{heard[0]}: {why if status is not None else 'it took too long'}"
             self.ending.told()
 
         told = {"MAKEWAY_EVENT": heard[0], "MAKEWAY_AT": f"{time.time():.3f}", **environment}

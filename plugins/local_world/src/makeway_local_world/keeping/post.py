@@ -39,6 +39,7 @@ _BY_ITSELF: dict[str, Any] = {
     "becomes": None,
     "left": [],
     "on_end": None,
+    "untold": "",
 }
 """What an end is told by that nothing asked for."""
 
@@ -311,7 +312,7 @@ class Post:
 def _shortened(end: dict[str, Any]) -> dict[str, Any]:
     """Return an end that is too long to be written without what may be long."""
     failed, killed, then = end["failed"], end["killed"], end["then"]
-    short: dict[str, Any] = {"left": [], "failed": failed and {**failed, "what": ""}}
+    short: dict[str, Any] = {"left": [], "untold": "", "failed": failed and {**failed, "what": ""}}
     return {**end, **short, "killed": killed and killed[:200], "then": then and then[:200]}
 
 

@@ -40,6 +40,10 @@ class End:
     """Most memory of one process, or of the whole job where it has a cgroup with a memory controller."""
     wall: float | None = None
     """When it ended, as Unix time."""
+    untold: str = ""
+    """Why its owner was not told of something as it had asked for; empty: all was told."""
+    gpus: tuple[str, ...] = ()
+    """The GPUs that it had, by UUID."""
 
     @property
     def code(self) -> int:
@@ -130,6 +134,8 @@ def end_of_plain(told: dict[str, Any]) -> End:
         system_seconds=float(usage[1]),
         peak_kb=int(told.get("peak", 0)) // 1024 or int(usage[2]),
         wall=told.get("wall"),
+        untold=told.get("untold", ""),
+        gpus=tuple(told.get("gpus", ())),
     )
 
 

@@ -145,7 +145,7 @@ class RunDirectory:
         """Return what the keeper wrote; None: nothing, or nothing that an end is told by.
 
         It has the owner's rights: what it writes is believed of that job alone, and only if it has the right shape.
-        What its cgroup says comes from the kernel.
+        What its cgroup says comes from the kernel, and which GPUs it had is what the daemon gave it.
         """
         data = None if started is None else read_all(directory, words.EXIT)
         told = None if data is None else words.written(data[: words.EXIT_SIZE + 1])
@@ -157,7 +157,9 @@ class RunDirectory:
             return None
         if not _is_end(found):
             return None
-        cgroup = Cgroup(started["cgroup"]) if started and started.get("cgroup") else None
+        assert started is not None
+        found["gpus"] = started.get("gpus", [])
+        cgroup = Cgroup(started["cgroup"]) if started.get("cgroup") else None
         found["oom"] = 0 if cgroup is None else cgroup.oom_kills()
         found["peak"] = 0 if cgroup is None else cgroup.memory_peak()
         return found
@@ -255,6 +257,7 @@ def _is_end(told: dict[str, Any]) -> bool:
         )
         and _are_numbers(usage or [0.0, 0.0, 0], 3)
         and _are_numbers([told.get("wall") or 0.0], 1)
+        and isinstance(told.get("untold", ""), str)
         and (failed is None or (isinstance(failed, dict) and isinstance(failed.get("number", 0), int)))
         and all(isinstance(each, list) and len(each) == 3 for each in (left or ()))
     )

@@ -46,9 +46,14 @@ function clock(at) {
   return today ? time : `${two(then.getMonth() + 1)}-${two(then.getDate())} ${time}`;
 }
 
+/** Where a job is, or why it waits, and for which job it makes way; in the words of `makeway queue`. */
 function place(job) {
-  const by = job.displaced && job.displaced.by && job.state !== "RUNNING" ? `${job.displaced.how} for ${job.displaced.by}` : job.reason;
-  return [job.nodes, by && by !== "None" ? `(${by})` : ""].filter(Boolean).join(" ");
+  let why = job.reason;
+  const how = job.displaced && ({ suspend: "suspended", requeue: "requeued" }[job.displaced.how] || job.displaced.how);
+  if (how && job.displaced.by && job.state !== "RUNNING") why = `${how} for ${job.displaced.by}`;
+  else if (job.state === "SUSPENDED" && job.suspended_by === "admin") why = "suspended by a person";
+  else if (job.state === "SUSPENDED" && job.suspended_by === "use") why = "suspended: its node is in use";
+  return [job.nodes, why && why !== "None" ? `(${why})` : ""].filter(Boolean).join(" ");
 }
 
 // ------------------------------------------------------------------------------------ the queue
@@ -61,12 +66,50 @@ async function refresh() {
   note(state.jobs, nowThere());
   drawQueue();
   picture();
+  if (state.gpus) await refreshGpus();
+}
+
+/** Show the GPUs: which job of which user has each, and how much of its memory is in use. */
+async function refreshGpus() {
+  const about = await ask("/v1/daemon");
+  const owners = new Map(state.jobs.flatMap((job) => (job.gpus || []).map((each) => [each.uuid, job])));
+  const gib = (mb) => (mb / 1024).toFixed(1);
+  byId("gpus").replaceChildren(...about.gpus.map((gpu) => {
+    const job = owners.get(gpu.uuid);
+    const item = make("li");
+    item.append(make("span", `GPU ${gpu.index} ${gpu.name}`));
+    item.append(make("meter", undefined, { min: "0", max: String(gpu.memory_mb || 1), value: String(gpu.used_mb), "aria-label": `memory of GPU ${gpu.index} in use` }));
+    item.append(make("span", `${gib(gpu.used_mb)} of ${gib(gpu.memory_mb)} GiB`), make("span", job ? `job ${job.id} of ${job.user}` : "free", job ? {} : { class: "muted" }));
+    return item;
+  }));
+}
+
+/** Let one row stand for all tasks of an array that wait alike, as `makeway queue` does: each row's jobs, in order. */
+function folded(jobs) {
+  const rows = new Map();
+  for (const job of jobs) {
+    const alike = job.array !== null && job.state === "PENDING";
+    const key = alike ? JSON.stringify([job.array, job.partition, job.name, job.word, job.ran, job.cpus, gpus(job), place(job), job.held, job.kept]) : job.id;
+    rows.set(key, [...(rows.get(key) || []), job]);
+  }
+  return [...rows.values()];
+}
+
+/** Numbers as `0-3,7`. */
+function ranges(numbers) {
+  const parts = [];
+  for (const number of numbers) {
+    const last = parts[parts.length - 1];
+    if (last && number === last[1] + 1) last[1] = number;
+    else parts.push([number, number]);
+  }
+  return parts.map(([low, high]) => (low === high ? String(low) : `${low}-${high}`)).join(",");
 }
 
 function drawQueue() {
   const body = document.querySelector("#queue tbody");
   const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.job : null;
-  body.replaceChildren(...state.jobs.map(row));
+  body.replaceChildren(...folded(state.jobs).map(row));
   byId("empty").hidden = state.jobs.length > 0;
   if (focused) body.querySelector(`tr[data-job="${CSS.escape(focused)}"]`)?.focus();
 }
@@ -88,7 +131,7 @@ function endedRow(job) {
   const made = rowOf(job);
   const exit = job.exit_code === null ? "" : `${job.exit_code}:${job.exit_signal || 0}`;
   for (const text of [job.id, job.partition, job.name, job.user, job.state, exit, clock(job.started_at), clock(job.ended_at)]) made.append(make("td", text));
-  made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }));
+  made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }), make("td", gpus(job)));
   return made;
 }
 
@@ -99,16 +142,18 @@ function rowOf(job) {
   return made;
 }
 
-function row(job) {
+function row(jobs) {
+  const job = jobs.find((each) => each.id === state.chosen) || jobs[0];
+  const id = job.array !== null && job.state === "PENDING" ? `${job.array}_[${ranges(jobs.map((each) => each.task))}]` : job.id;
   const made = rowOf(job);
-  for (const text of [job.id, job.partition, job.name, job.user, job.word]) made.append(make("td", text));
+  for (const text of [id, job.partition, job.name, job.user, job.word]) made.append(make("td", text));
   made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }));
   made.append(make("td", gpus(job)), make("td", place(job)));
-  if (state.control) made.append(buttons(job));
+  if (state.control) made.append(buttons(job, id, jobs.map((each) => each.id)));
   return made;
 }
 
-function buttons(job) {
+function buttons(job, id, ids) {
   const cell = make("td");
   if (!state.reader.operator && job.user !== state.reader.name) return cell;
   const verbs = { PENDING: job.held ? ["release", "cancel"] : ["hold", "top", "cancel"], RUNNING: ["suspend", "requeue", "cancel"],
@@ -116,7 +161,7 @@ function buttons(job) {
   const theirs = job.kept && !state.reader.operator ? ["release", "resume"] : [];  // an operator's word
   for (const verb of (verbs[job.state] || []).filter((each) => !theirs.includes(each))) {
     const button = make("button", verb, { type: "button" });
-    button.addEventListener("click", (event) => { event.stopPropagation(); change(verb, job.id); });
+    button.addEventListener("click", (event) => { event.stopPropagation(); change(verb, id, ids); });
     cell.append(button, " ");
   }
   return cell;
@@ -217,12 +262,12 @@ function bookForm(event) {
   return book("/v1/bookings", { gpus: Number(given.gpus), cpus: Number(given.cpus), memory_mb: Math.round(Number(given.memory) * 1024), start: at(given.start), end: at(given.end) });
 }
 
-async function change(verb, job) {
-  if (verb === "cancel" && !confirm(`End job ${job}?`)) return;
+async function change(verb, id, ids) {
+  if (verb === "cancel" && !confirm(`End job ${id}?`)) return;
   try {
-    const answer = await ask("/v1/commands", { method: "POST", body: JSON.stringify({ verb, jobs: [job] }) });
-    const why = answer.refused[job];
-    if (why) tell([`job ${job}: ${why}`]);
+    const answer = await ask("/v1/commands", { method: "POST", body: JSON.stringify({ verb, jobs: ids }) });
+    const refused = [...new Set(Object.values(answer.refused))];
+    if (refused.length) tell(refused.map((why) => `job ${id}: ${why}`));
   } catch (error) {
     tell([error.message]);
   }
@@ -279,7 +324,7 @@ function tell(lines) {
 // -------------------------------------------------------------------------------- what happens
 function sentence(line) {
   const at = clock(line.at + state.zero);
-  if (line.kind === "preempt") return `${at} job ${line.job} makes way for ${line.preemptor || "nobody in particular"}: ${line.mode}`;
+  if (line.kind === "preempt") return `${at} job ${line.job} makes way for ${line.preemptor || "a person"}: ${line.mode}`;
   if (line.kind === "state") return `${at} job ${line.job}: ${line.state.toLowerCase()}`;
   if (line.kind === "rejected" || line.kind === "refused") return `${at} job ${line.job}: refused: ${line.reason}`;
   return null;
@@ -326,6 +371,8 @@ async function begin() {
   state.last = about.sequence;
   state.control = about.control;
   state.reader = about.reader;
+  state.gpus = about.gpus.length > 0;
+  byId("withgpus").hidden = !state.gpus;
   byId("doing").hidden = byId("submitting").hidden = byId("book").hidden = !about.control;
   state.environment = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: about.reader.home, USER: about.reader.name };
   byId("submit").elements.cwd.value = about.reader.home;
@@ -369,6 +416,7 @@ async function begin() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme.read(); hatches.clear(); picture(); });
   new ResizeObserver(layout).observe(byId("stage"));
   setInterval(() => { if (!document.hidden && state.jobs.some((job) => job.nodes)) tickAll(); }, 1000);
+  setInterval(() => { if (!document.hidden && state.gpus) refreshGpus().catch(() => {}); }, 5000);
 }
 
 /** Let the times of running jobs go on between two events. */
