@@ -7,6 +7,8 @@ or a lower priority at all (PEND_HOST_JOB_SSUSP).
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Collection
 
 from makeway import bitmap
@@ -23,18 +25,15 @@ def kept_hosts(job: Job, site: Site, survey: Survey, view: ClusterView) -> NodeB
     if not survey.suspended:
         return 0
     mine = job.partition.name
-    closed = not_offered(site, survey, mine)
-    known = slots_kept(site, survey, view, mine)
-    kept = known.on
-    gone: list[Job] | None = None
-    for index in bitmap.indices(jobs.hosts_of(job) & ~closed & known.hosts):
-        whole = survey.used.nodes[index].cpus
-        if gone is None:
-            gone = [other for other in view.made_way if other.state is JobState.RUNNING]
-        free = whole - survey.used.running(index, gone) - kept[index]
-        if free < min(job.spec.cpus, whole):
-            closed |= 1 << index
-    return closed
+    known, used, wanted = slots_kept(site, survey, view, mine), survey.used, job.spec.cpus
+    full = bitmap.of([index for index, left in known.left.items() if left < wanted])
+    gone = [other for other in view.made_way if other.state is JobState.RUNNING]
+    if gone:
+        freed = full & functools.reduce(operator.or_, (other.nodes for other in gone))
+        for index in bitmap.indices(freed):
+            if used.nodes[index].cpus - used.running(index, gone) - known.on[index] >= wanted:
+                full ^= 1 << index
+    return not_offered(site, survey, mine) | full & jobs.hosts_of(job)
 
 
 def not_offered(site: Site, survey: Survey, mine: str) -> NodeBits:
@@ -99,6 +98,11 @@ def slots_kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> Kept
         survey.any_covered = survey.any_covered or covered
     if known.stale:
         _look_again(known, site, survey, view, mine)
+    if known.changed:
+        used, on = survey.used, known.on
+        for index in bitmap.indices(known.changed & known.hosts):
+            known.left[index] = used.nodes[index].cpus - used.running(index) - on[index]
+        known.changed = 0
     return known
 
 
@@ -115,13 +119,16 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
         if at in jobs_on:
             there |= jobs_on[at]
     for job_id in there:
-        for index, held in kept.by_job.pop(job_id)[1]:
+        hosts, held_there = kept.by_job.pop(job_id)
+        kept.changed |= hosts
+        for index, held in held_there:
             del jobs_on[index][job_id]
             left = on.get(index, 0) - held
             if left:
                 on[index] = left
             else:
                 on.pop(index, None)
+                kept.left.pop(index, None)
                 kept.hosts &= ~(1 << index)
     nodes = survey.used.nodes
     for job in survey.suspended_on(stale):
@@ -130,6 +137,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
                 (index, held_on(job, index, nodes[index].cpus)) for index in bitmap.indices(job.nodes)
             )
             kept.by_job[job.id] = job.nodes, held_there
+            kept.changed |= job.nodes
             for index, held in held_there:
                 on[index] = on.get(index, 0) + held
                 kept.hosts |= 1 << index

@@ -24,8 +24,6 @@ from makeway_lsf_queue.survey import survey_of
 _SUSPENDED = JobState.SUSPENDED
 _MOST_SETS = 2_000
 """Most sets that OPTIMAL_MINI_JOB looks at before it is content with a small one."""
-_FEW = 8
-"""Most victims that are tried before all candidates are taken out: there may be hundreds of these."""
 
 
 _ASKED = operator.attrgetter(
@@ -130,7 +128,6 @@ class _Prober:
         self._modes = candidates.modes
         self._view = view
         self._frees_memory = resources.memory_is_preemptable(site)
-        self._reserves = site.anybody_reserves
         self._places: dict[tuple[int, ...], Placement | None] = {}
         """What was found, by who had made way."""
 
@@ -147,15 +144,6 @@ class _Prober:
         pairs = list(zip(map(jobs.__getitem__, taken), map(modes.__getitem__, taken), strict=True))
         found = _without(self._attempt.fresh(), pairs)
         return found if found is not None and self._memory_is_there(found, taken) else None
-
-    @property
-    def only_gains(self) -> bool:
-        """Whether the job is sure to fit once more have made way, if it does with fewer.
-
-        Memory in use beyond what was reserved may be in the way on another host, and those who reserve slots collect
-        more.
-        """
-        return not (self._frees_memory or self._reserves)
 
     def is_kept_out(self) -> bool:
         """Whether limits keep the job out even if all candidates make way; `place` asks them too, and takes longer."""
@@ -183,20 +171,13 @@ class _Prober:
 def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | None:
     """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough.
 
-    A few are often enough, so these are looked at before all are taken out: who makes way takes no room away.
+    Mostly not even all are, so that is asked first.
     """
     if prober.place(free) is not None:
         return []
-    if not costly:
+    if not costly or prober.is_kept_out() or prober.place([*free, *costly]) is None:
         return None
     reached = 1
-    if prober.only_gains:
-        while reached <= min(len(costly), _FEW):
-            if prober.place([*free, *costly[:reached]]) is not None:
-                return _shortest(prober, free, costly, reached // 2, reached)
-            reached *= 2
-    if prober.is_kept_out() or prober.place([*free, *costly]) is None:
-        return None
     while reached < len(costly) and prober.place([*free, *costly[:reached]]) is None:
         reached *= 2
     return _shortest(prober, free, costly, reached // 2, min(reached, len(costly)))

@@ -239,9 +239,9 @@ class Survey:
             if freed:  # what starts takes slots, and stopping it again leaves no more than before
                 for job in self.suspended_on(freed):
                     self.stuck.pop(job.id, None)
-        if stops or self.any_covered:
-            for kept in self.kept.values():
-                kept.stale |= changed if kept.covered else stops
+        for kept in self.kept.values():
+            kept.changed |= changed
+            kept.stale |= changed if kept.covered else stops
         if self.any_covered:
             for job in self.suspended_on(changed):
                 changed |= job.nodes  # whose slots these are may be another matter now
@@ -354,6 +354,10 @@ class KeptSlots:
         """By host; hosts without any are left out."""
         self.hosts: NodeBits = 0
         """Those hosts."""
+        self.left: dict[int, int] = {}
+        """By host, the slots beside these that no job runs on."""
+        self.changed: NodeBits = 0
+        """Hosts where that is to be counted anew."""
         self.by_job: dict[str, tuple[NodeBits, tuple[tuple[int, int], ...]]] = {}
         """Suspended job -> its hosts, and what it keeps on each."""
         self.jobs_on: dict[int, dict[str, None]] = {}
