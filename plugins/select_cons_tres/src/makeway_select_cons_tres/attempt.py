@@ -24,8 +24,8 @@ from makeway.model import (
 )
 from makeway.obstacle import counted
 from makeway_select_cons_tres.assign import Found
-from makeway_select_cons_tres.books import Books
-from makeway_select_cons_tres.known import Known
+from makeway_select_cons_tres.books import Books, Leaving
+from makeway_select_cons_tres.known import Known, leaving_with
 from makeway_select_cons_tres.one_node import first_that_fits, fitting_in, on_node
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, Cores, CoreTest, Extra, Shortage
@@ -51,9 +51,13 @@ class ConsAttempt:
         self.nodes = nodes
         self.view = view
         self.kind = known.kind(job)
-        self.books = known.books
         self.short = _NOTHING
         """What was missing in the last try."""
+        self._books = known.books
+        self._is_own = False
+        """Whether nothing else looks at these books."""
+        self._leaving: list[Leaving] = []
+        """Which jobs the books are still to be without."""
         self._removed = False
         self._planning = planning
         self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
@@ -79,15 +83,17 @@ class ConsAttempt:
         twin.kind = attrs.evolve(self.kind, request=attrs.evolve(self.kind.request, mark=ONE_ROW))
         return twin
 
+    @property
+    def books(self) -> Books:
+        """The books without the jobs removed; not to be changed."""
+        if self._leaving:
+            self._books, self._leaving = self.known.without(self._leaving), []
+        return self._books
+
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if a job and its other components were gone: all that they hold, or only the cores."""
-        if mode.frees_all:
-            self.remove_all((job,))
-        elif mode is not PreemptMode.OFF:
-            self._begin_to_remove()
-            for part in self.view.components(job):
-                if part.allocation is not None:
-                    self.books.take_out(part, wholly=False)
+        if mode is not PreemptMode.OFF:
+            self._take_out(leaving_with(job, mode, self.view))
 
     def remove_all(self, jobs: Sequence[Job]) -> None:
         """Continue as if jobs and their other components were gone, with all that they hold."""
@@ -97,17 +103,21 @@ class ConsAttempt:
 
     def remove_these(self, jobs: Sequence[Job]) -> None:
         """Continue as if jobs were gone, with all that they hold; other components stay."""
-        self._begin_to_remove()
-        self.books.take_out_all(jobs)
+        self._take_out([(job, True) for job in jobs])
 
     def stand_on(self, books: Books) -> None:
         """Continue on books from which others have removed jobs; they are not changed."""
-        self.books, self._removed = books, True
+        self._books, self._is_own, self._leaving, self._removed = books, False, [], True
 
-    def _begin_to_remove(self) -> None:
-        if not self._removed:
-            self.books = self.books.copy()
-            self._removed = True
+    def _take_out(self, leaving: Sequence[Leaving]) -> None:
+        """Take jobs off the books: at once where they were looked at without others, else when they are looked at."""
+        if self._leaving or not self._removed:
+            self._leaving += leaving
+        else:
+            if not self._is_own:
+                self._books, self._is_own = self._books.copy(), True
+            self._books.take_out_each(leaving)
+        self._removed = True
 
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""

@@ -20,6 +20,8 @@ from makeway_select_cons_tres.request import MARK_OF, RESERVED
 from makeway_select_cons_tres.rows import Row, Rows
 from makeway_select_cons_tres.table import FreeMemory, Table, TableKey
 
+Leaving = tuple[Job, bool]
+"""A job that is taken out, and whether with its memory and counted resources."""
 _FEW = 64
 """Up to so many nodes are gone through once."""
 _MARK_LIMIT = 1 << 16
@@ -230,6 +232,14 @@ class Books:
         if wholly:
             self._charge(allocation, -1)
         self.touched += allocation.node_indices
+
+    def take_out_each(self, leaving: Sequence[Leaving]) -> None:
+        """Take jobs out, each wholly or not."""
+        if all(wholly for _, wholly in leaving):
+            self.take_out_all([job for job, _ in leaving])
+            return
+        for job, wholly in leaving:
+            self.take_out(job, wholly=wholly)
 
     def take_out_all(self, jobs: Sequence[Job]) -> None:
         """Take jobs out wholly; the same as one by one, but cheaper for many."""

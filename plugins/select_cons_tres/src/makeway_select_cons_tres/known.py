@@ -21,7 +21,7 @@ from makeway.model import (
     Seconds,
 )
 from makeway.preemption import PreemptionTable
-from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.books import Books, Leaving
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from makeway_select_cons_tres.timeline import Enough, Timeline
 
 _MOST_REMEMBERED = 100_000
+_MOST_BOOKS = 8
+"""Books without some jobs are kept for so many sets of these."""
 
 
 class Known:
@@ -80,6 +82,10 @@ class Known:
         self._timelines_at: tuple[int, int] | None = None
         self._releases: Sequence[tuple[Seconds, int, Job]] = ()
         """The books that they are about, and when jobs leave them."""
+        self._without: dict[tuple[Leaving, ...], Books] = {}
+        """The books without some jobs."""
+        self._without_at = -1
+        """Version of the books that `_without` is about."""
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
 
@@ -163,14 +169,26 @@ class Known:
             from makeway_select_cons_tres.timeline import Timeline  # numpy takes as long as a small replay
 
             if removable:
-                books = books.copy()
-                for job, mode in removable:
-                    for part in view.components(job):
-                        if part.allocation is not None and mode is not PreemptMode.OFF:
-                            books.take_out(part, wholly=mode.frees_all)
+                books = self.without([each for pair in removable for each in leaving_with(*pair, view)])
             timeline = Timeline(books, view, gone_with(removable, view))
             found = self._timelines[id(removable) if removable else 0] = timeline, removable
         return found[0]
+
+    def without(self, leaving: Sequence[Leaving]) -> Books:
+        """Return the books as they would be without some jobs; not to be changed, as others get the same."""
+        books = self.books
+        books.sync()
+        if self._without_at != books.version:
+            self._without_at = books.version
+            self._without.clear()
+        asked = tuple(leaving)
+        found = self._without.get(asked)
+        if found is None:
+            if len(self._without) >= _MOST_BOOKS:
+                del self._without[next(iter(self._without))]
+            found = self._without[asked] = books.copy()
+            found.take_out_each(leaving)
+        return found
 
     def enough(self, kind: Kind, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]]) -> Enough:
         """Return what says when one job of a kind may fit as jobs end.
@@ -227,6 +245,13 @@ class Known:
             and view.now < (job.started_at or 0.0) + exempt_time(job, view, least)
             and view.mode_of(job) is PreemptMode.SUSPEND
         ]
+
+
+def leaving_with(job: Job, mode: PreemptMode, view: ClusterView) -> list[Leaving]:
+    """Return what makes way with a job, all its components, and whether each gives back all that it holds."""
+    if mode is PreemptMode.OFF:
+        return []
+    return [(part, mode.frees_all) for part in view.components(job) if part.allocation is not None]
 
 
 def gone_with(removable: Sequence[tuple[Job, PreemptMode]], view: ClusterView) -> list[Job]:
