@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +23,7 @@ from makeway.model import (
 )
 from makeway_moab_qos.tasks.books import cores_of
 from makeway_moab_qos.tasks.nodes import TaskNodes
-from makeway_moab_qos.tasks.promises import Promises
+from makeway_moab_qos.tasks.promises import Kept, Promises
 from makeway_moab_qos.tasks.request import within
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
@@ -50,9 +51,9 @@ class TaskAttempt:
         self._nodes = nodes
         self._view = view
         self._request = selector.request(job)
-        self._promises = promises.before(job, view) if promises is not None else None
-        self._made = promises if self._promises is not None else None
-        """What made the promises that bind this job."""
+        self._made = promises
+        self._keeps_clear = True
+        """Whether what is kept for others is out of reach."""
         self._cores: dict[int, CoreBits] = {}
         """Node -> cores that those taken out would give back."""
         self._memory: dict[int, int] = {}
@@ -61,6 +62,15 @@ class TaskAttempt:
         self._licenses: dict[str, int] = {}
         self._removed: set[str] = set()
         self._static = selector.static(job, nodes)
+
+    @functools.cached_property
+    def _kept_for_others(self) -> Kept | None:
+        return None if self._made is None else self._made.before(self.job, self._view)
+
+    @property
+    def _promises(self) -> Kept | None:
+        """What is left beside the promises that bind this job; None: none does."""
+        return self._kept_for_others if self._keeps_clear else None
 
     def fresh(self) -> TaskAttempt:
         """Return an attempt for the same job with nothing removed."""
@@ -197,7 +207,7 @@ class TaskAttempt:
         books, per_task, most = selector.books, request.per_task, request.most_per_node
         found = books.room(self._static, per_task, most)
         having = (self._static & books.with_cores(per_task)).bit_count()
-        if self._promises is not None and found >= request.tasks:
+        if found >= request.tasks and self._promises is not None:
             for index in self._promises.nodes:
                 free = books.free(index) if self._static >> index & 1 else 0
                 if free >= per_task:
@@ -264,7 +274,9 @@ class TaskAttempt:
                 detail=f"{request.tasks} tasks wanted, memory for {tasks}",
             )
         plain = (
-            request.per_task == 1 and not request.wants_memory and request.nodes == 1 and not request.whole
+            request.per_task == 1
+            and not (request.wants_memory or request.whole)
+            and (request.nodes == 1 or not request.required)
         )
         return Blocked(
             resource="processors" if plain and not self._removed else "tasks",
@@ -275,13 +287,15 @@ class TaskAttempt:
 
     def _kept(self) -> str:
         """Say whose reservations are all that is in the way; empty: they are not."""
-        kept, self._promises = self._promises, None
+        if self._removed:
+            return ""
+        self._keeps_clear = False
         try:
-            if kept is None or self._removed or self._take()[1] < self._request.tasks:
-                return ""
+            has_room = self._take()[1] >= self._request.tasks
         finally:
-            self._promises = kept
-        return f"; the rest is reserved for {', '.join(kept.jobs)}"
+            self._keeps_clear = True
+        kept = self._promises if has_room else None
+        return "" if kept is None else f"; the rest is reserved for {', '.join(kept.jobs)}"
 
     def _only_memory(self) -> bool:
         """Whether there would be room if memory did not count."""

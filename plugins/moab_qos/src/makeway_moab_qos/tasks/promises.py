@@ -8,6 +8,7 @@ could not start.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
@@ -151,14 +152,18 @@ class Promises:
         tasks = dict.fromkeys(bitmap.indices(nodes), 0)
         """How many fit on each node at the instant that is looked at."""
         total = 0
-        seen: list[dict[int, int]] = []
+        seen: list[Promise] = []
+        promised: Counter[int] = Counter()
+        """Cores of nodes that are promised to others at that instant."""
         for at, held, changed in self._instants(request, nodes, view):
-            promised = [each.cores for each in before if each.at <= at < each.until]
-            if promised != seen:
-                changed.update(index for each in (*promised, *seen) for index in each if index in held)
-                seen = promised
+            in_force = [each for each in before if each.at <= at < each.until]
+            if in_force != seen:
+                changed.update(index for each in (*in_force, *seen) for index in each.cores if index in held)
+                seen, promised = in_force, Counter()
+                for each in in_force:
+                    promised.update(each.cores)
             for index in changed:
-                taken = held[index] + sum(each.get(index, 0) for each in promised)
+                taken = held[index] + promised[index] if promised else held[index]
                 fits = self._tasks_on(request, index, taken, at, view)
                 total += fits - tasks[index]
                 tasks[index] = fits

@@ -27,6 +27,12 @@ class Request:
     whole: bool
     """Wants nodes for itself."""
     required: NodeBits
+    wants_memory: bool = attrs.field(init=False)
+    """Whether memory was asked for at all."""
+
+    @wants_memory.default
+    def _any_memory(self) -> bool:
+        return bool(self.memory_per_task or self.memory_per_node)
 
     @property
     def processors(self) -> int:
@@ -36,11 +42,6 @@ class Request:
     def memory(self, tasks: int) -> int:
         """Return the memory charged on a node with so many tasks."""
         return self.memory_per_node + tasks * self.memory_per_task
-
-    @property
-    def wants_memory(self) -> bool:
-        """Whether memory was asked for at all."""
-        return bool(self.memory_per_task or self.memory_per_node)
 
 
 def request_of(job: Job, *, alone: bool, one_task: bool = False) -> Request:
