@@ -71,7 +71,7 @@ class Enough:
     askers: replays run without a collector of garbage, and the two would keep each other.
     """
 
-    __slots__ = ("_bars", "_cpus", "_kind", "_least", "_most", "_offers", "_timeline", "_wanted")
+    __slots__ = ("_bars", "_cpus", "_kind", "_least", "_most", "_offers", "_threads", "_timeline", "_wanted")
 
     def __init__(self, timeline: Timeline, kind: Kind, bars: Bars) -> None:
         request = kind.request
@@ -81,6 +81,7 @@ class Enough:
         self._least = max(request.min_nodes, 1)
         self._most = request.max_nodes
         self._wanted = max(kind.wanted, 1)
+        self._threads = timeline.threads_for(request.need)
         self._cpus = 0 if kind.wanted * self._least >= request.min_cpus else request.min_cpus
         """How many are to be counted; 0: nodes are enough."""
         asked = bars, request.need, request.whole, request.memory_per_cpu, kind.least_memory, self._wanted
@@ -111,7 +112,7 @@ class Enough:
         return int(offer.cpus @ self._timeline.mask(nodes)) >= wanted
 
     def _offer(self, count: int) -> _Offer:
-        cpus = self._timeline.usable(self._kind, self._bars, count)
+        cpus = self._timeline.usable(self._kind, self._bars, self._threads, count)
         serves = cpus >= self._wanted
         nodes = int.from_bytes(np.packbits(serves, bitorder="little").tobytes(), "little")
         if self._wanted > 1:
@@ -150,15 +151,14 @@ class Timeline:
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
     # ------------------------------------------------------------------------------ counting
-    def usable(self, kind: Kind, bars: Bars, count: int) -> Amounts:
-        """Return how many CPUs of each node a job of a kind could use at most once so many jobs are gone."""
+    def usable(self, kind: Kind, bars: Bars, threads: int | Amounts, count: int) -> Amounts:
+        """Return how many CPUs of each node a job of a kind could use at most once so many jobs are gone.
+
+        :param threads: how many CPUs of a core count for it, as `threads_for` says.
+        """
         layout, request = self.books.layout, kind.request
         idle, left = self._counted(bars, count)
-        threads = [threads_for(shape, request.need) for shape in layout.shapes]
-        if len(threads) == 1:
-            usable = idle * threads[0]
-        else:
-            usable = idle * np.array([threads[at] for at in layout.shape_at], np.float64)
+        usable = idle * threads
         if request.whole and bars is None:
             usable = np.where(idle == self._full, usable, 0)
         if layout.track_memory:
@@ -167,6 +167,14 @@ class Timeline:
             if kind.least_memory:
                 usable = np.where(left >= kind.least_memory, usable, 0.0)
         return np.maximum(usable, 0.0)
+
+    def threads_for(self, need: NodeNeed) -> int | Amounts:
+        """Return how many CPUs of a core count, by node where these are not alike."""
+        layout = self.books.layout
+        threads = [threads_for(shape, need) for shape in layout.shapes]
+        return (
+            threads[0] if len(threads) == 1 else np.array([threads[at] for at in layout.shape_at], np.float64)
+        )
 
     def _counted(self, bars: Bars, count: int) -> tuple[Amounts, Amounts]:
         """Return the cores that nothing barred holds and the free memory of each node once so many jobs are gone."""
