@@ -222,6 +222,17 @@ def test_the_command_prints_unit_and_configuration_without_a_daemon(site: Site) 
     assert not site.state.exists()
 
 
+def test_check_tells_people_of_a_lab_what_a_daemon_would_refuse_and_nothing_of_slurm(site: Site) -> None:
+    """The preset has no findings; wrong settings of the daemon are found without starting it."""
+    site.config.write_text(made := site.ok("up", "--print-config", "lab"))
+    assert site.ok("check", str(site.config)).endswith("cluster.toml: nothing to complain about\n")
+    site.config.write_text(made.replace("user_bookings = 2", 'user_bookings = "x"\nbookings = 1'))
+    told = site.run("check", str(site.config))
+    assert told.exit_code == 1
+    assert "error: world.settings.user_bookings: got 'x'; allowed: a whole number" in told.stdout
+    assert "error: world.settings.bookings: unknown key; did you mean 'booking_gpus'?" in told.stdout
+
+
 def test_completion_names_jobs_and_partitions_and_is_silent_without_a_daemon(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

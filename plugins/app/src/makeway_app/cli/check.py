@@ -33,6 +33,8 @@ from makeway_app.readers.native import workload_of_tables
 from makeway_app.readers.outages import outages_of
 from makeway_app.report import count, terms_table, ways_table
 
+_OURS = "world/local"
+"""The world in which makeway's own daemon runs the jobs."""
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -144,7 +146,9 @@ def _policy(loaded: Loaded) -> Iterator[Finding]:
         own += _errors(error)
         vendor = _supposed(config)
     if vendor is not None and vendor.check is not None:
-        yield from vendor.check(config)
+        # Its notes compare with the vendor's own manual, which says nothing to people whose daemon is makeway's.
+        ours = config.world.name == _OURS
+        yield from (each for each in vendor.check(config) if not (ours and each.level == "note"))
     yield from own
 
 
@@ -174,7 +178,7 @@ def _supposed(config: Config) -> Vendor | None:
 
 
 def _beside(loaded: Loaded) -> Iterator[Finding]:
-    """Find what a replay would stumble over beside the cluster and its policy."""
+    """Find what a replay or a daemon would stumble over beside the cluster and its policy."""
     config, source = loaded.config, str(loaded.path)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: check_mapping(config),
@@ -182,6 +186,7 @@ def _beside(loaded: Loaded) -> Iterator[Finding]:
         lambda: commands_of(config, source),
         lambda: outages_of(config, source, 0.0),
         lambda: registry.scheduler_of(config.scheduler.type),
+        lambda: registry.world_settings(config),
     )
     for call in calls:
         try:

@@ -1,8 +1,8 @@
 """Wait beside a job that runs undisturbed, and touch as little memory as can be.
 
 A keeper shares its pages with the nursery until it writes to them, and Python writes to all that it uses. So what a
-start asks for is done by the child that becomes the job, and what a word asks for by a whole `Keeper`, which is made
-from this post when the first one comes, or when the job leaves something at its end. Most keepers only wait, and
+start asks for is done by the child that becomes the job. What a word asks for is done by a whole `Keeper`, which is
+made from this post when the first one comes, or when the job leaves something at its end. Most keepers only wait, and
 thousands of them may.
 
 Once the start is written down, the keeper takes on its owner's rights for good. It keeps what root has opened for it:
