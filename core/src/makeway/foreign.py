@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -18,7 +19,7 @@ from makeway.model import NOTHING, Cluster, JobSpec, Partition, Seconds, Vocabul
 
 if TYPE_CHECKING:
     from makeway.config import Config, PartitionTable, QosTable
-    from makeway.readers.api import Imported, WorkloadReader
+    from makeway.readers.api import WorkloadReader
 
 
 class Source(Protocol):
@@ -40,15 +41,11 @@ class Source(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class ForeignConfig:
-    """What a foreign configuration became."""
+class _Read:
+    """What a reader of a configuration has to say."""
 
-    tables: Mapping[str, Any]
-    """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""
     warnings: tuple[str, ...] = ()
     """One line each."""
-    guesses: tuple[str, ...] = ()
-    """Warnings about nodes that the files do not describe in full; not said where ``--nodes`` does."""
     refused: tuple[str, ...] = ()
     """What the scheduler would not start with, though a replay can do with it; an error for ``check --strict``."""
     matters: tuple[str, ...] = ()
@@ -59,6 +56,29 @@ class ForeignConfig:
     """Parameters without influence on a replay; shown on request."""
     places: Mapping[str, str] = NOTHING
     """Path in the config -> ``file:line`` that says so."""
+
+
+@attrs.frozen(kw_only=True)
+class ForeignConfig(_Read):
+    """What a foreign configuration became."""
+
+    tables: Mapping[str, Any]
+    """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""
+    guesses: tuple[str, ...] = ()
+    """Warnings about nodes that the files do not describe in full; not said where ``--nodes`` does."""
+
+
+@attrs.frozen(kw_only=True)
+class Loaded(_Read):
+    """A configuration, whatever file it is from."""
+
+    config: Config
+    path: Path = Path()
+    """The file; empty: none."""
+    reader: str | None = None
+    """What read a foreign file; None: it is TOML."""
+    without_usage: tuple[str, ...] = ()
+    """Warnings that do not hold where usage at the start is worked out (``--warm-up``)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -129,8 +149,8 @@ class ForeignReader(Protocol):
     def claims(self, name: str, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
 
-    def translate(self, source: Source) -> ForeignConfig:
-        """Read it.
+    def translate(self, source: Source) -> ForeignConfig | Loaded:
+        """Read it: into tables, or into a configuration that has been checked.
 
         :raises ConfigError: with all problems, each with file and line.
         """
@@ -300,7 +320,7 @@ class Accounts(Protocol):
     returns each `Knob` of them, with the file as it was given.
     """
 
-    def merged(self, config: Config) -> Imported:
+    def merged(self, config: Config) -> Loaded:
         """Return a configuration with them; it is not validated.
 
         :raises ConfigError: they do not go together.

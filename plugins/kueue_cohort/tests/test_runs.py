@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway_kueue_cohort import Quotas
+from makeway_kueue_cohort.plugin import Quotas
 from makeway_kueue_cohort.yard import Yard
 
 Make = Callable[..., Any]

@@ -11,14 +11,14 @@ import attrs
 import pytest
 
 from makeway.config import Config
+from makeway.foreign import Loaded
 from makeway.model import Exclusive, JobSpec, Seconds
-from makeway.readers.api import Imported
 from makeway.record import History
 from makeway.worlds.events import Event
 from makeway_app.readers.foreign import adapted
 from makeway_app.replay import Options, replay
 from makeway_explain.story import Witness
-from makeway_lsf_queue.reader.files import LsbQueuesReader
+from makeway_lsf_queue.dialect import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import WORDS
 from makeway_testing import TableRun, replay_table
 
@@ -75,7 +75,7 @@ class Trial:
 class Site:
     """Files of a site, read."""
 
-    imported: Imported
+    imported: Loaded
     changes: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property

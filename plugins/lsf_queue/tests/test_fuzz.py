@@ -14,8 +14,8 @@ from makeway.errors import ConfigError
 from makeway.settings import structure
 from makeway_app.readers.foreign import adapted
 from makeway_lsf_queue.check import findings
+from makeway_lsf_queue.dialect import LsbQueuesReader
 from makeway_lsf_queue.reader import keywords
-from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.reader.tables import SECTIONS
 from makeway_lsf_queue.settings import Settings
 

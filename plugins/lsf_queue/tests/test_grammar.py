@@ -8,9 +8,9 @@ import pytest
 
 from makeway.config import dump_toml, parse_toml
 from makeway.errors import ConfigError
-from makeway.readers.api import Imported
+from makeway.foreign import Loaded
 from makeway_app.readers.foreign import adapted
-from makeway_lsf_queue.reader.files import LsbQueuesReader
+from makeway_lsf_queue.dialect import LsbQueuesReader
 from makeway_lsf_queue.reader.grammar import Messages, logical_lines, pairs, rows, sections
 from makeway_lsf_queue.reader.lsf_conf import lsf_conf
 from makeway_lsf_queue.windows import Clock, is_open, windows_of
@@ -23,7 +23,7 @@ def queue(*lines: str, name: str = "q") -> str:
     return "\n".join(["Begin Queue", f"QUEUE_NAME = {name}", *lines, "End Queue", ""])
 
 
-def read(folder: Path, text: str, clock: Clock | None = None, **beside: str) -> Imported:
+def read(folder: Path, text: str, clock: Clock | None = None, **beside: str) -> Loaded:
     """Read lsb.queues and files beside it."""
     (folder / "lsb.queues").write_text(text)
     for name, content in {"hosts": HOSTS, **beside}.items():

@@ -186,7 +186,7 @@ MUTANTS: Sequence[Any] = [
     ),
     # ---- order
     pytest.param(
-        "test_the_order_of_victims", [("__init__", "candidates", _wrapped(_backwards))], id="backwards"
+        "test_the_order_of_victims", [("plugin", "candidates", _wrapped(_backwards))], id="backwards"
     ),
     pytest.param(
         "test_the_order_of_victims",
@@ -201,7 +201,7 @@ MUTANTS: Sequence[Any] = [
     # ---- going on, and the same again
     pytest.param("test_the_relation", [("resume", "Arbiter._resuming", _no_list)], id="nobody goes on"),
     pytest.param(
-        "test_same_input_same_record", [("__init__", "candidates", _wrapped(_now_and_then))], id="a memory"
+        "test_same_input_same_record", [("plugin", "candidates", _wrapped(_now_and_then))], id="a memory"
     ),
 ]
 
@@ -213,9 +213,7 @@ def test_a_broken_plugin_is_noticed(
 ) -> None:
     """The property fails; with the plugin as it is, it holds (`test_properties`)."""
     for module, path, new in patches:
-        owner: Any = importlib.import_module(
-            "makeway_lsf_queue" + ("" if module == "__init__" else f".{module}")
-        )
+        owner: Any = importlib.import_module(f"makeway_lsf_queue.{module}")
         *inside, last = path.split(".")
         for step in inside:
             owner = getattr(owner, step)

@@ -16,7 +16,6 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import makeway_lsf_queue
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.hookspecs import hookimpl
 from makeway.model import (
@@ -30,6 +29,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
+from makeway_lsf_queue import plugin
 from makeway_lsf_queue.search import search
 from makeway_testing import TableRun, replay_table
 
@@ -331,7 +331,7 @@ def test_protections_hold(config: Config, jobs: list[JobSpec]) -> None:
 def watched(note: Callable[[Attempt, Candidates, Choice, float], None]) -> types.ModuleType:
     """Return the plugin with a search that shows each choice."""
     module = types.ModuleType("watched")
-    module.__dict__.update(vars(makeway_lsf_queue))
+    module.__dict__.update(vars(plugin))
 
     @hookimpl
     def makeway_search(

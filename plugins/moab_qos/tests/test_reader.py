@@ -20,9 +20,9 @@ from makeway_app.cli.inputs import check_plugins
 from makeway_app.readers.foreign import Adapted
 from makeway_moab_qos import times
 from makeway_moab_qos.check import findings
+from makeway_moab_qos.dialect import MoabReader
 from makeway_moab_qos.hosts import matching
 from makeway_moab_qos.parameters import CREDENTIAL_ATTRIBUTES, PLAIN, WEIGHTS
-from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings
 
 

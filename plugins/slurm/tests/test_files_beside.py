@@ -11,9 +11,8 @@ import pytest
 
 from makeway.config import build_cluster
 from makeway.errors import ConfigError
-from makeway.foreign import LeftOut
+from makeway.foreign import LeftOut, Loaded
 from makeway.model import Exclusive, JobSpec
-from makeway.readers.api import Imported
 from makeway_app.replay import replay
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.topology.switches import trees_of
@@ -60,7 +59,7 @@ TOPOLOGIES = """---
 """
 
 
-def site(folder: Path, conf: str = CONF, release: str | None = None, **files: str) -> Imported:
+def site(folder: Path, conf: str = CONF, release: str | None = None, **files: str) -> Loaded:
     """Read a slurm.conf with files beside it; ``topology_yaml`` is topology.yaml."""
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)

@@ -30,9 +30,8 @@ from makeway.config import (
     parse_toml,
 )
 from makeway.errors import ConfigError
-from makeway.foreign import LeftOut
+from makeway.foreign import LeftOut, Loaded
 from makeway.preemption import PreemptionTable
-from makeway.readers.api import Imported
 from makeway_slurm.check import check
 from makeway_slurm.readers import names as slurm_names
 from makeway_slurm.readers.conf import SlurmConfReader, config_from_entries
@@ -42,7 +41,7 @@ DATA = Path(__file__).parent / "data" / "slurm"
 MACHINES = "NodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL\n"
 
 
-def imported(text: str, release: str | None = None, rest: str = MACHINES) -> Imported:
+def imported(text: str, release: str | None = None, rest: str = MACHINES) -> Loaded:
     """Translate some lines, on a site of four nodes and one partition."""
     return config_from_entries(parse_conf(text + "\n" + rest).entries, release=release)
 
@@ -941,7 +940,7 @@ _SITE = (
 )
 
 
-def _of(line: str, release: str) -> Imported:
+def _of(line: str, release: str) -> Loaded:
     return config_from_entries(parse_conf(f"{_SITE}{line}\n").entries, release=release)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from makeway.errors import ConfigError
-from makeway.readers.api import Imported
+from makeway.foreign import Loaded
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.readers.defaults import DEFAULTS
 from makeway_slurm.readers.releases import NEWER, RETIRED
@@ -114,7 +114,7 @@ def with_the_rest(text: str) -> str:
     return "\n".join([*rest, *(partitions or [PARTITION])]) + "\n"
 
 
-def read(tmp_path: Path, text: str, release: str | None = "22.05") -> Imported:
+def read(tmp_path: Path, text: str, release: str | None = "22.05") -> Loaded:
     """Read a file as makeway does."""
     path = tmp_path / "slurm.conf"
     path.write_text(with_the_rest(text))

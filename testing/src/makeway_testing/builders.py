@@ -18,7 +18,6 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import (
     Config,
-    McsTable,
     NodeTable,
     PolicyTable,
     SchedulerTable,
@@ -52,7 +51,6 @@ SOURCE = "test"
 _POLICY = tuple(f.name for f in attrs.fields(PolicyTable) if f.name not in ("preemption", "mcs"))
 _PREEMPTION = tuple(f.name for f in attrs.fields(PreemptionTable))
 _SCHEDULER = tuple(f.name for f in attrs.fields(SchedulerTable) if f.name != "type")
-_MCS = tuple(f.name for f in attrs.fields(McsTable))
 _OWN = ("partitions", "qos", "scheduler", "timeslice", "licenses", "mcs")
 _LISTS = ("preempt_mode", "protect", "plugins", "select_parameters", "flags")
 _NODE_EVENTS: Mapping[str, Callable[[NodeBits], Event]] = {

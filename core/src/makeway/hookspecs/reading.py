@@ -46,10 +46,11 @@ def makeway_settings() -> type[Any] | None:
 def makeway_dialect() -> Dialect | None:
     """Hand over what the plugin knows of a scheduler's files and words: a `makeway.foreign.Dialect`.
 
-    Called on all installed plugins when a file is opened that is not makeway's own: a configuration that is not
-    TOML, a workload that no built-in reader claims, files of ``--accounting``, recordings.
-    It is the only hook for which plugins are imported that no config names. Of plugins that a config names, the
-    words count.
+    Called on the installed plugins named ``reader/...`` when a file is opened that is not makeway's own: a
+    configuration that is not TOML, a workload that no built-in reader claims, files of ``--accounting``. For
+    recordings it is called on those named ``recordings/...``.
+    It is the only hook for which plugins are imported that no config names, so let a reader import little. Of
+    plugins that a config names, the words count.
 
     :returns: the dialect; it may be the same for several plugins of a distribution. None: the same as none.
     :raises: whatever is raised is reported as PluginError.

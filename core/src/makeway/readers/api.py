@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
 
 from makeway.config import Config
-from makeway.left_out import LeftOut
-from makeway.model import NOTHING, Cluster, JobSpec, Seconds
+from makeway.model import Cluster, JobSpec, Seconds
 from makeway.obstacle import counted
 from makeway.worlds.events import Event
-
-
-@attrs.frozen(kw_only=True)
-class Imported:
-    """What a foreign configuration became, and what was left out."""
-
-    config: Config
-    """As the TOML file would say it."""
-    warnings: tuple[str, ...] = ()
-    """One line each, ready to be shown."""
-    without_usage: tuple[str, ...] = ()
-    """Those that do not hold where usage at the start is worked out (``--warm-up``)."""
-    refused: tuple[str, ...] = ()
-    """What the scheduler would not start with, though a replay can do with it."""
-    matters: tuple[str, ...] = ()
-    """What decides at this site and is not modelled, a sentence each."""
-    unmodelled: tuple[LeftOut, ...] = ()
-    """Parameters that may matter."""
-    idle: tuple[LeftOut, ...] = ()
-    """Parameters without influence on a replay."""
-    places: Mapping[str, str] = NOTHING
-    """Path in the config -> where the foreign file says so, as far as known."""
 
 
 @attrs.frozen(kw_only=True)

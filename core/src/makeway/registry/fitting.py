@@ -152,14 +152,18 @@ def fits(name: str, plugin: Any, item: Installed | None) -> tuple[str, ...]:
 
 @one_look()
 def offered(part: str, of: str | None = None) -> tuple[list[Any], list[PluginError]]:
-    """Return what the dialects of all installed plugins have of one part, each thing once, and what failed.
+    """Return what all installed readers have of one part, each thing once, and what failed.
+
+    They are the plugins ``reader/...``, and for recordings ``recordings/...``; no other is imported.
 
     :param part: configs, workloads, accounting or recordings.
     :param of: the one distribution to ask; None: all.
     """
     found: list[Any] = []
     failed: list[PluginError] = []
-    asked = [item for item in finding.installed() if of is None or item.distribution == of]
+    kind = "recordings/" if part == "recordings" else "reader/"
+    readers = [item for item in finding.installed() if item.name.startswith(kind)]
+    asked = [item for item in readers if of is None or item.distribution == of]
     for name in dict.fromkeys(item.name for item in asked):
         try:
             plugin = load(name)

@@ -17,7 +17,7 @@ from makeway.errors import ConfigError, MakewayError, OutOfTime, Problem
 from makeway.measures import Measures
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.record import Archive, Decision, Line, Recorder
-from makeway.registry import Policies, full_name, tool
+from makeway.registry import Policies, tool
 from makeway.registry.finding import has_tool
 from makeway.state import State as RunState
 from makeway.worlds.api import World
@@ -29,8 +29,6 @@ from makeway_app.readers.outages import outages_of
 from makeway_app.worlds.power import Power, power_of
 from makeway_app.worlds.simulated import ABOUT_NODES, SimulatedWorld
 from makeway_engine.engine import Engine
-
-SIMULATED = "world/simulated"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -104,7 +102,7 @@ def replay(
     options = options or Options()
     if commands is None:
         commands = [*commands_of(config, "config"), *outages_of(config, "config")]
-    simulated = full_name(config.world.name) == SIMULATED
+    simulated = not config.world.real
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
         built = cluster or build_cluster(config)

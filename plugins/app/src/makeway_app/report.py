@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from rich.cells import cell_len
@@ -23,8 +23,10 @@ from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy
 from makeway.readers.api import Rejected, Workload
 from makeway_app import status
 from makeway_app.judged import LEAST, Judged, judge
-from makeway_app.replay import Run
-from makeway_engine.engine import Engine
+
+if TYPE_CHECKING:
+    from makeway_app.replay import Run
+    from makeway_engine.engine import Engine
 
 _SHOWN = 5
 """Rows of the workload that are named."""

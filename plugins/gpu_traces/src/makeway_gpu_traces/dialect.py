@@ -1,4 +1,4 @@
-"""Hand over traces of GPU clusters and their machines, as the plugin ``dialect/gpu_traces``."""
+"""Hand over traces of GPU clusters and their machines, as the plugin ``reader/gpu_traces``."""
 
 from __future__ import annotations
 

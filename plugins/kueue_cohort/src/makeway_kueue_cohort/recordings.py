@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 
 from makeway.errors import ConfigError, Problem, reason_of
-from makeway.foreign import Judgement, Source
+from makeway.foreign import Dialect, Judgement, Source
+from makeway.hookspecs import hookimpl
 from makeway_kueue_cohort import case, decide, fair, order, passes
 from makeway_kueue_cohort.case import Data
 from makeway_kueue_cohort.flavors import PodSet
@@ -267,3 +268,9 @@ _KINDS: Mapping[str, tuple[Callable[[Data], Answers], Callable[[Data], Answers]]
     "policy": (_allowed, _told_allowed),
 }
 """Kind -> what answers, and what was recorded."""
+
+
+@hookimpl
+def makeway_dialect() -> Dialect:
+    """Hand over cases of Kueue's own tests, as the plugin ``recordings/kueue``."""
+    return Dialect(recordings=[KueueRecordings()])

@@ -1,4 +1,4 @@
-"""Hand over journals as workloads, as the plugin ``dialect/journal``."""
+"""Hand over journals as workloads, as the plugin ``reader/journal``."""
 
 from __future__ import annotations
 

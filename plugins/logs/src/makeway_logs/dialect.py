@@ -1,4 +1,4 @@
-"""Hand over the Standard Workload Format and accounting of PBS and LSF, as the plugin ``dialect/swf``."""
+"""Hand over the Standard Workload Format and accounting of PBS and LSF, as the plugin ``reader/swf``."""
 
 from __future__ import annotations
 

@@ -6,15 +6,11 @@ that cannot be read leaves the default, with a warning that says so.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.foreign import ForeignConfig, Knob, LeftOut, Source
-from makeway_moab_qos import records, tuning
+from makeway.foreign import ForeignConfig, LeftOut, Source
+from makeway_moab_qos import records
 from makeway_moab_qos.draft import SLIP, Draft, weight_of
 from makeway_moab_qos.grammar import (
     Parsed,
@@ -30,29 +26,6 @@ from makeway_moab_qos.parameters import (
 from makeway_moab_qos.settings import NO_CLASS, path
 
 PLUGIN = "moab/qos"
-_TELLTALE = re.compile(
-    r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-@attrs.frozen(kw_only=True)
-class MoabReader:
-    """Reads moab.cfg and maui.cfg. See `makeway.foreign.ForeignReader`."""
-
-    name: str = "moab.cfg"
-
-    def claims(self, name: str, head: str) -> bool:
-        """Recognise the name, or a line with a parameter that only Moab and Maui have."""
-        return name in ("moab.cfg", "maui.cfg") or _TELLTALE.search(head) is not None
-
-    def translate(self, source: Source) -> ForeignConfig:
-        """Read it; a file called maui.* is for Maui."""
-        return translate(source, maui=source.name.startswith("maui"))
-
-    def knobs(self, source: Source) -> Sequence[Knob]:
-        """Return what a search may change in it."""
-        return tuning.knobs(source, maui=source.name.startswith("maui"))
 
 
 def translate(source: Source, *, maui: bool) -> ForeignConfig:

@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 
 from makeway.errors import ConfigError, Problem, reason_of
-from makeway.foreign import Judgement, Played, RecordedScenario, Source
+from makeway.foreign import Dialect, Judgement, Played, RecordedScenario, Source
+from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec, Seconds
 from makeway_moab_qos.reader import translate
 from makeway_moab_qos.recorded_commands import KEYS, commands_of
@@ -390,3 +391,9 @@ def _job(job: Mapping[str, Any], nodes: Sequence[str]) -> JobSpec:
         flags=frozenset(flag for flag in given.split(",") if flag != "0"),
         attributes={"system_priority": int(job["sysprio"])} if "sysprio" in job else {},
     )
+
+
+@hookimpl
+def makeway_dialect() -> Dialect:
+    """Hand over recordings of Maui, as the plugin ``recordings/maui``."""
+    return Dialect(recordings=[MauiRecordings()])

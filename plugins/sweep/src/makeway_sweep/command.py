@@ -13,11 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
+from makeway.foreign import Loaded
 from makeway.readers.api import ReadOptions
 from makeway.registry import full_name
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import FAILED, UNUSABLE
-from makeway_app.cli.inputs import Loaded, check_plugins, open_jobs, with_actions
+from makeway_app.cli.inputs import check_plugins, open_jobs, with_actions
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.nearer import overruled
 from makeway_app.cli.options import workload_options

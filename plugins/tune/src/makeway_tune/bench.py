@@ -24,9 +24,10 @@ import numpy as np
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError, Problem, nearest
+from makeway.foreign import Loaded
 from makeway_app.archive import JsonArchive
 from makeway_app.cli.asked import Asked
-from makeway_app.cli.inputs import Loaded, check_plugins, with_actions
+from makeway_app.cli.inputs import check_plugins, with_actions
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import FIELDS, Gauge
 from makeway_app.cli.records import Keeper

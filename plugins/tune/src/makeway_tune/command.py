@@ -17,13 +17,14 @@ from rich.text import Text
 
 from makeway import registry
 from makeway.errors import ConfigError, Problem, nearest
+from makeway.foreign import Loaded
 from makeway.model import JobSpec, Seconds
 from makeway.plain import seconds_of
 from makeway.readers.api import ReadOptions
 from makeway_app.archive import JsonArchive
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import FAILED
-from makeway_app.cli.inputs import Loaded, open_jobs, with_actions
+from makeway_app.cli.inputs import open_jobs, with_actions
 from makeway_app.cli.meter import Board
 from makeway_app.cli.options import Duration, workload_options
 from makeway_app.cli.outputs import STDOUT, Output, check_names

@@ -15,9 +15,9 @@ import attrs
 
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError
-from makeway.foreign import Dialect
+from makeway.foreign import Dialect, Loaded
 from makeway.model import JobSpec
-from makeway.readers.api import Imported, ReadOptions, Rejected
+from makeway.readers.api import ReadOptions, Rejected
 from makeway.readers.lines import read_head
 from makeway.registry.finding import OWN
 from makeway_app.readers.foreign import adapted, adapted_workload
@@ -268,9 +268,9 @@ class ConfigReaderContract(ReaderContract):
         reader = self._reader()
         return reader.read(path, companion) if companion else reader.read(path)
 
-    def _sound(self) -> Imported:
+    def _sound(self) -> Loaded:
         found = self.outcome(self.sample)
-        if not isinstance(found, Imported):
+        if not isinstance(found, Loaded):
             self.fail(f"its own sample is refused: {found}", hook=self.hook)
         return found
 
@@ -287,7 +287,7 @@ class ConfigReaderContract(ReaderContract):
             self.skip("`strange` names no parameter")
         lines = self.strange_lines or self.strange
         found = self.outcome(f"{self.sample.rstrip()}\n{lines}\n")
-        said = "\n".join(found.warnings) if isinstance(found, Imported) else str(found)
+        said = "\n".join(found.warnings) if isinstance(found, Loaded) else str(found)
         if self.strange.split()[0].lower() not in said.lower():
             self.fail(f"no warning names {self.strange!r}; the warnings: {said or 'none'}", hook=self.hook)
 

@@ -10,16 +10,16 @@ import attrs
 
 from makeway.config import Config, MappingRule
 from makeway.errors import ConfigError
+from makeway.foreign import Loaded
 from makeway.model import Seconds
 from makeway.readers.mapping import check_mapping
 from makeway_app.cli.changes import change
-from makeway_app.cli.inputs import Loaded, load_config, reader_of
+from makeway_app.cli.inputs import load_config, reader_of
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.nearer import without_effect
 from makeway_app.cli.request import Request
 from makeway_app.cli.terminal import note
 from makeway_app.readers.outages import outages_from
-from makeway_app.replay import SIMULATED
 
 
 @attrs.frozen(kw_only=True)
@@ -83,7 +83,7 @@ class Asked:
         :param source: the file that it comes from; None: CONFIG.
         :raises ConfigError: a change does not fit, or a rule names what does not exist.
         """
-        steps = [attrs.evolve(config, world=attrs.evolve(config.world, name=SIMULATED))]
+        steps = [attrs.evolve(config, world=attrs.evolve(config.world, name="world/simulated"))]
         for text in self.changes:
             steps.append(change(steps[-1], text))
         config = steps[-1]

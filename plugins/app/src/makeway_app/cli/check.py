@@ -13,12 +13,13 @@ import click
 from makeway import registry
 from makeway.config import Config, build_cluster, validate
 from makeway.errors import ConfigError, Finding, MakewayError, PluginError, Problem
+from makeway.foreign import Loaded
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import apply_mapping, check_mapping
 from makeway.vendors import Vendor, named, vendors
 from makeway_app.cli.changes import change_all
 from makeway_app.cli.group import FAILED
-from makeway_app.cli.inputs import Loaded, check_plugins, load_config
+from makeway_app.cli.inputs import check_plugins, load_config
 from makeway_app.cli.listing import listed
 from makeway_app.cli.options import (
     accounting_option,

@@ -16,7 +16,7 @@ from makeway import registry
 from makeway.bounds import toml_of
 from makeway.config import Config, PolicyTable, parse_toml, validate
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
-from makeway.foreign import Accounts, LeftOut
+from makeway.foreign import Accounts, Loaded
 from makeway.model import NOTHING
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import read_head, read_text
@@ -31,25 +31,6 @@ from makeway_app.readers.open import open_workload, readers_for
 from makeway_app.readers.templates import other_scheduler
 
 BUILT_IN_SELECTOR = "select/whole_nodes"
-
-
-@attrs.frozen(kw_only=True)
-class Loaded:
-    """A configuration and where it is from."""
-
-    config: Config
-    path: Path
-    reader: str | None = None
-    """What read a foreign file; None: it is TOML."""
-    warnings: tuple[str, ...] = ()
-    """What the reader of a foreign file had to say."""
-    refused: tuple[str, ...] = ()
-    """See `makeway.foreign.ForeignConfig`; so are the next three."""
-    matters: tuple[str, ...] = ()
-    unmodelled: tuple[LeftOut, ...] = ()
-    idle: tuple[LeftOut, ...] = ()
-    places: Mapping[str, str] = NOTHING
-    """Path in the config -> where the foreign file says so."""
 
 
 # -------------------------------------------------------------------------------- configurations
@@ -76,22 +57,10 @@ def load_config(
     if nodes is not None and (reader is None or reader.names_all_nodes):
         raise click.UsageError(f"--nodes is not needed: {path} says itself which nodes there are")
     if reader is None:
-        config = _read_toml(path, checked=checked)
-        found = Loaded(config=config, path=path)
+        found = Loaded(config=_read_toml(path, checked=checked), path=path)
     else:
         asked = reader.asked(release, accounts)
-        imported = guarded(reader.name, lambda: asked.read(path, read_companion(nodes) if nodes else None))
-        found = Loaded(
-            config=imported.config,
-            path=path,
-            reader=reader.name,
-            warnings=tuple(imported.warnings),
-            refused=imported.refused,
-            matters=imported.matters,
-            unmodelled=imported.unmodelled,
-            idle=imported.idle,
-            places=imported.places,
-        )
+        found = guarded(reader.name, lambda: asked.read(path, read_companion(nodes) if nodes else None))
     if accounts is not None:
         found = _with_accounting(found, accounts, checked=checked, warmed=warmed)
     return found if release is None else attrs.evolve(found, config=on(found.config, release))

@@ -21,6 +21,7 @@ from rich.text import Text
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
+from makeway.foreign import Loaded
 from makeway.model import Seconds, Vocabulary
 from makeway.readers.lines import read_text
 from makeway.state import State, read_state
@@ -30,7 +31,7 @@ from makeway_app.cli import upgrade
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.changes import is_file, variant
 from makeway_app.cli.group import INTERRUPTED, UNUSABLE
-from makeway_app.cli.inputs import Loaded, check_plugins, refusals, with_actions
+from makeway_app.cli.inputs import check_plugins, refusals, with_actions
 from makeway_app.cli.listing import in_short
 from makeway_app.cli.loose import load_files
 from makeway_app.cli.meter import Board
@@ -42,7 +43,6 @@ from makeway_app.cli.records import Keeper, page_writer, views_named
 from makeway_app.cli.request import CONFIGURED, Request, in_world
 from makeway_app.cli.running import Ran, ran
 from makeway_app.cli.terminal import console, note, show
-from makeway_app.replay import SIMULATED
 from makeway_app.report import Column, left_out, letters, rejections, short_name, summary, terms_table
 
 T = TypeVar("T")
@@ -345,7 +345,7 @@ def _runs(
             raise ConfigError(f"--compare {labels[at + 1]}: {error.source}", error.problems) from None
         return attrs.evolve(done, run=None)
 
-    real = any(registry.full_name(each.world.name) != SIMULATED for each in variants.values())
+    real = any(each.world.real for each in variants.values())
     workers = 0 if real else cores()
     if records is not None:
         for at in range(len(labels)):

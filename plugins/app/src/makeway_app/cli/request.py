@@ -10,10 +10,9 @@ import attrs
 
 from makeway import registry
 from makeway.config import Config
+from makeway.foreign import Loaded
 from makeway.model import Seconds
 from makeway.state import State
-from makeway_app.cli.inputs import Loaded
-from makeway_app.replay import SIMULATED
 
 CONFIGURED = "as configured"
 
@@ -51,6 +50,6 @@ def in_world(config: Config, name: str | None) -> Config:
     """
     if name is not None:
         config = attrs.evolve(config, world=attrs.evolve(config.world, name=registry.full_name(name)))
-    if registry.full_name(config.world.name) != SIMULATED:
+    if config.world.real:
         registry.world_settings(config)
     return config

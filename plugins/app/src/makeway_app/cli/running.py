@@ -26,7 +26,7 @@ from makeway_app.cli.records import Keeper
 from makeway_app.cli.request import CONFIGURED, Request
 from makeway_app.cli.upgrade import Story
 from makeway_app.readers.commands import commands_with
-from makeway_app.replay import SIMULATED, Options, Run
+from makeway_app.replay import Options, Run
 from makeway_app.replay import replay as run_replay
 from makeway_app.report import Column, column, queue
 from makeway_engine.engine import Engine
@@ -148,7 +148,7 @@ def begun_warm(options: Options, workload: Workload, config: Config) -> Options:
     problem = ""
     if options.begin is not None:
         problem = "the state of --from says who runs at the start; leave one of them out"
-    elif registry.full_name(config.world.name) != SIMULATED:
+    elif config.world.real:
         problem = "it is for the simulated world; leave out --world"
     if problem:
         raise ConfigError("workload.warm", [Problem("", f"got true, but {problem}")])

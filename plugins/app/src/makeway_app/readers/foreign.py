@@ -12,8 +12,8 @@ import attrs
 from makeway.bounds import toml_of
 from makeway.config import Config, validate
 from makeway.errors import ConfigError, Problem, place_of
-from makeway.foreign import Accounts, ForeignReader, ForeignWorkloadReader, Source
-from makeway.readers.api import Imported, ReadOptions, Workload, WorkloadReader
+from makeway.foreign import Accounts, ForeignReader, ForeignWorkloadReader, Loaded, Source
+from makeway.readers.api import ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
 from makeway.readers.seen import Seen
 from makeway.settings import structure
@@ -69,7 +69,7 @@ class Adapted:
         """Say by file name and first lines whether the file is of this kind."""
         return path.suffix != ".toml" and self.inner.claims(path.name, head)
 
-    def read(self, path: Path, companion: Mapping[str, Any] | None = None) -> Imported:
+    def read(self, path: Path, companion: Mapping[str, Any] | None = None) -> Loaded:
         """Read it.
 
         :param companion: tables that take the place of what the file says (``--nodes``).
@@ -80,6 +80,8 @@ class Adapted:
         if wrong:
             raise ConfigError(str(path), [Problem("", wrong)])
         found = self.inner.translate(source)
+        if isinstance(found, Loaded):
+            return attrs.evolve(found, path=path, reader=self.name)
         beside = companion or {}
         tables = {**found.tables, **beside}
         if not tables.get("node"):
@@ -103,8 +105,10 @@ class Adapted:
                 for p in error.problems
             ]
             raise ConfigError(str(path), problems) from None
-        return Imported(
+        return Loaded(
             config=config,
+            path=path,
+            reader=self.name,
             warnings=found.warnings if beside.get("node") else (*found.guesses, *found.warnings),
             refused=found.refused,
             matters=found.matters,

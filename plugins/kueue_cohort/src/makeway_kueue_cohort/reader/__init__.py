@@ -3,7 +3,3 @@
 `documents` takes YAML apart and keeps the lines, `objects` reads what each kind says, `quantity` reads amounts,
 `machines` makes up nodes where manifests name none, `files` puts the configuration together.
 """
-
-from makeway_kueue_cohort.reader.files import ManifestReader
-
-__all__ = ["ManifestReader"]

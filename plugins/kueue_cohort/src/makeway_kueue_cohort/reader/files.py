@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.foreign import ForeignConfig, Knob, Source
-from makeway_kueue_cohort.reader import tuning
+from makeway.foreign import ForeignConfig, Source
 from makeway_kueue_cohort.reader.documents import documents
 from makeway_kueue_cohort.reader.machines import machines
 from makeway_kueue_cohort.reader.objects import Site, read
 from makeway_kueue_cohort.settings import NAME
 
-_GROUP = "kueue.x-k8s.io"
 
+def translate(source: Source) -> ForeignConfig:
+    """Read all documents of a file.
 
-@attrs.frozen
-class ManifestReader:
-    """Reads manifests of Kueue. See `makeway.foreign.ForeignReader`."""
-
-    name: str = "Kueue manifests"
-    names_all_nodes: bool = True
-
-    def claims(self, name: str, head: str) -> bool:
-        """Recognise YAML that speaks of Kueue."""
-        return name.endswith((".yaml", ".yml")) and (_GROUP in head or "kind: List" in head)
-
-    def translate(self, source: Source) -> ForeignConfig:
-        """Read all documents of a file.
-
-        :raises ConfigError: with all problems.
-        """
-        site = Site(source.name)
-        for table in documents(source.text, source.name):
-            read(site, table)
-        _names_that_are_there(site)
-        if not site.queues and not site.problems:
-            site.problems.append(Problem("", "there is no ClusterQueue in it"))
-        if site.problems:
-            raise ConfigError(source.name, site.problems)
-        return _config(site)
-
-    def knobs(self, source: Source) -> Sequence[Knob]:
-        """Return what a search may change: who makes way in each ClusterQueue."""
-        return tuning.knobs(source)
+    :raises ConfigError: with all problems.
+    """
+    site = Site(source.name)
+    for table in documents(source.text, source.name):
+        read(site, table)
+    _names_that_are_there(site)
+    if not site.queues and not site.problems:
+        site.problems.append(Problem("", "there is no ClusterQueue in it"))
+    if site.problems:
+        raise ConfigError(source.name, site.problems)
+    return _config(site)
 
 
 def _names_that_are_there(site: Site) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-import attrs
 
 from makeway.errors import ConfigError, nearest
 from makeway.foreign import ForeignConfig, Knob, Source
@@ -31,69 +28,56 @@ SIBLINGS: Mapping[str, Callable[[Any, Draft, Messages], None]] = {
     "lsb.resources": tables.read_limits,
     "lsb.applications": tables.read_applications,
 }
-_QUEUE = re.compile(r"^\s*begin\s+queue\b", re.IGNORECASE | re.MULTILINE)
 _OWN_CLOCK = {"preset": "ideal"}
 _HIGHEST_TIER = 65533
 _ALL = {"all", "others"}
 """What HOSTS calls all hosts, whichever there are."""
 
 
-@attrs.define(kw_only=True)
-class LsbQueuesReader:
-    """Reads lsb.queues. See `makeway.foreign.ForeignReader`."""
-
-    name: str = "lsb.queues"
-    clock: Clock | None = None
-    """When ``#if time(...)`` is asked; None: midnight between Saturday and Sunday."""
-
-    def claims(self, name: str, head: str) -> bool:
-        """Recognise the name, or a Queue section."""
-        return name == "lsb.queues" or _QUEUE.search(head) is not None
-
-    def translate(self, source: Source) -> ForeignConfig:
-        """Read it, and the files beside it."""
-        draft = Draft()
-        said: list[str] = []
-        guesses: list[str] = []
-        self._take(source.name, source.text, tables.read_queues, draft, said)
-        for name, read in SIBLINGS.items():
-            text = _text_of(source, name)
-            if text is not None:
-                self._take(name, text, read, draft, said)
-            elif name == "lsb.hosts":
-                guesses.append(
-                    "lsb.hosts: not there; the hosts are those that queues name, with one slot each"
-                )
-        text = _text_of(source, "lsf.conf")
+def translate(source: Source, clock: Clock | None) -> ForeignConfig:
+    """Read lsb.queues, and the files beside it."""
+    draft = Draft()
+    said: list[str] = []
+    guesses: list[str] = []
+    _take(source.name, source.text, tables.read_queues, draft, said, clock)
+    for name, read in SIBLINGS.items():
+        text = _text_of(source, name)
         if text is not None:
-            messages = Messages("lsf.conf")
-            known = lsf_conf(text, messages)
-            draft.lsf_conf = {key: known[key] for key in keywords.LSF_CONF if key in known}
-            said += messages.found
-        return _translated(draft, said, guesses, source.name)
-
-    def knobs(self, source: Source) -> Sequence[Knob]:
-        """Return what a search may change in it, and in lsb.params beside it.
-
-        :raises ConfigError: one of them cannot be read.
-        """
-        draft, said = Draft(), list[str]()
-        params = _text_of(source, "lsb.params") or ""
-        self._take(source.name, source.text, tables.read_queues, draft, said)
-        self._take("lsb.params", params, tables.read_params, draft, said)
-        return tuning.knobs(source.name, draft)
-
-    def _take(
-        self,
-        name: str,
-        text: str,
-        read: Callable[[Any, Draft, Messages], None],
-        draft: Draft,
-        said: list[str],
-    ) -> None:
-        messages = Messages(name)
-        read(tables.parsed(text, messages, self.clock), draft, messages)
+            _take(name, text, read, draft, said, clock)
+        elif name == "lsb.hosts":
+            guesses.append("lsb.hosts: not there; the hosts are those that queues name, with one slot each")
+    text = _text_of(source, "lsf.conf")
+    if text is not None:
+        messages = Messages("lsf.conf")
+        known = lsf_conf(text, messages)
+        draft.lsf_conf = {key: known[key] for key in keywords.LSF_CONF if key in known}
         said += messages.found
+    return _translated(draft, said, guesses, source.name)
+
+
+def knobs(source: Source, clock: Clock | None) -> Sequence[Knob]:
+    """Return what a search may change in lsb.queues, and in lsb.params beside it.
+
+    :raises ConfigError: one of them cannot be read.
+    """
+    draft, said = Draft(), list[str]()
+    params = _text_of(source, "lsb.params") or ""
+    _take(source.name, source.text, tables.read_queues, draft, said, clock)
+    _take("lsb.params", params, tables.read_params, draft, said, clock)
+    return tuning.knobs(source.name, draft)
+
+
+def _take(
+    name: str,
+    text: str,
+    read: Callable[[Any, Draft, Messages], None],
+    draft: Draft,
+    said: list[str],
+    clock: Clock | None,
+) -> None:
+    messages = Messages(name)
+    read(tables.parsed(text, messages, clock), draft, messages)
+    said += messages.found
 
 
 def _text_of(source: Source, name: str) -> str | None:

@@ -37,8 +37,8 @@ def check(
 ) -> tuple[Finding, ...]:
     """Return all findings: notes of the import, then errors of values, else of combinations.
 
-    :param imported_notes: `Imported.warnings` of a foreign file.
-    :param places: `Imported.places`, so that findings name its lines.
+    :param imported_notes: `Loaded.warnings` of a foreign file.
+    :param places: `Loaded.places`, so that findings name its lines.
     """
     notes = (Finding(level="warning", where="", message=note) for note in imported_notes)
     wrong = tuple(wrong_values(config))

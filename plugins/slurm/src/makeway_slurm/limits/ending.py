@@ -190,15 +190,6 @@ class Ending:
             found = min(found, self._view.now + (rule.most * 60.0 - entry.used(name)) / most - since)
         return found
 
-    def grown_by(self, name: str, seconds: float) -> Seconds:
-        """Return up to when no more than so much can be used up, whichever jobs run; in the past: not known."""
-        most = self._at_most(name)
-        return (
-            self._view.now + seconds / most - max(0.0, self._view.now - self._usage.last)
-            if most
-            else -math.inf
-        )
-
     def calm_until(self) -> Seconds:
         """Return up to when no job that runs has to end; in the past: that is not known."""
         now, found = self._view.now, self._soonest

@@ -15,9 +15,8 @@ import attrs
 
 from makeway.config import Config, QosTable
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import Knob
+from makeway.foreign import Knob, Loaded
 from makeway.model import NOTHING
-from makeway.readers.api import Imported
 from makeway_slurm.accounts.tree import ATTRIBUTE, build
 from makeway_slurm.readers.association_rows import Rows
 from makeway_slurm.readers.priority import NAME as PRIORITY
@@ -79,7 +78,7 @@ class Accounting:
     places: Mapping[str, str] = NOTHING
     """``qos[3].preempt``, counted in `qos`, -> ``file:line Preempt``."""
 
-    def merged(self, config: Config) -> Imported:
+    def merged(self, config: Config) -> Loaded:
         """Return `config` with it, see `merged`."""
         return merged(config, self)
 
@@ -159,7 +158,7 @@ def _add(found: dict[str, str], each: Association) -> None:
 
 
 # ------------------------------------------------------------------------------- merging
-def merged(config: Config, accounting: Accounting) -> Imported:
+def merged(config: Config, accounting: Accounting) -> Loaded:
     """Return `config` with the QOS and the users' default QOS of accounting; it is not validated.
 
     :raises ConfigError: the associations are of other clusters.
@@ -190,7 +189,7 @@ def merged(config: Config, accounting: Accounting) -> Imported:
         if RESERVING not in policy.plugins:
             policy = attrs.evolve(policy, plugins=(*policy.plugins, RESERVING))
     at = {table.name: index for index, table in enumerate(tables) if table.name not in kept}
-    return Imported(
+    return Loaded(
         config=attrs.evolve(
             config,
             qos=tables,

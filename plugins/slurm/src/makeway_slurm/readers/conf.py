@@ -19,13 +19,10 @@ from makeway.config import (
     QosTable,
     WorkloadTable,
     validate,
-    without_none,
 )
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import ForeignConfig, Knob, Source
+from makeway.foreign import Knob, Loaded, Source
 from makeway.model import NOTHING
-from makeway.readers.api import Imported
-from makeway.settings import unstructure
 from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
 from makeway_slurm.readers import gres_conf, knobs, names, releases, resources, site, topologies, topology
@@ -79,35 +76,13 @@ class SlurmConfReader:
         named = name.startswith("slurm") and name.endswith(".conf")
         return named or _TELLTALE.search(head) is not None or _is_includes(head)
 
-    def translate(self, source: Source) -> ForeignConfig:
+    def translate(self, source: Source) -> Loaded:
         """Read it and all that it includes, which may lie anywhere.
 
         :raises ConfigError: with all problems, each with file and line.
         """
         path = getattr(source, "path", None)
-        if path is None:
-            entries = parse_conf(source.text, source.name).entries
-            found = config_from_entries(
-                entries,
-                (),
-                source.name,
-                self.release,
-                qos=self.qos,
-                places=self.places,
-                has_tree=self.has_tree,
-            )
-        else:
-            found = self.read(path)
-        tables = without_none(unstructure(found.config))
-        return ForeignConfig(
-            tables=tables,
-            warnings=found.warnings,
-            refused=found.refused,
-            matters=found.matters,
-            unmodelled=found.unmodelled,
-            idle=found.idle,
-            places=found.places,
-        )
+        return self._read(parse_conf(source.text, source.name), None) if path is None else self.read(path)
 
     def knobs(self, source: Source) -> Sequence[Knob]:
         """Return what a search may change in it and in what it includes.
@@ -117,15 +92,20 @@ class SlurmConfReader:
         path = getattr(source, "path", None)
         return () if path is None else knobs.knobs(path)
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Loaded:
         """Read it and all that it includes; `makeway.config.dump_toml` writes the result as TOML.
 
         :raises ConfigError: with all problems, each with file and line.
         """
-        conf = read_conf(path)
-        yaml = path.with_name(topologies.FILE)
-        found = topologies.read_topologies(yaml) if yaml.is_file() and self._reads_yaml() else ()
-        beside = topology.read_beside(path) if topology.wants_file(conf) and not found else ()
+        return self._read(read_conf(path), path)
+
+    def _read(self, conf: SlurmConf, path: Path | None) -> Loaded:
+        found: tuple[Topology, ...] = ()
+        beside: Sequence[Entry] = ()
+        if path is not None:
+            yaml = path.with_name(topologies.FILE)
+            found = topologies.read_topologies(yaml) if yaml.is_file() and self._reads_yaml() else ()
+            beside = topology.read_beside(path) if topology.wants_file(conf) and not found else ()
         return config_from_entries(
             [*conf.entries, *beside],
             (),
@@ -162,7 +142,7 @@ def config_from_entries(
     has_tree: bool = False,
     several: tuple[Topology, ...] = (),
     path: Path | None = None,
-) -> Imported:
+) -> Loaded:
     """Translate what the grammar read, together with what is described elsewhere.
 
     :param entries: `SlurmConf.entries`, of a whole file or of a part.
@@ -187,7 +167,7 @@ def config_from_entries(
     _check_config(draft, config, source)
     if draft.problems:
         raise ConfigError(source, draft.in_file_order())
-    return Imported(
+    return Loaded(
         config=config,
         warnings=tuple(dict.fromkeys(draft.warnings)),
         refused=tuple(dict.fromkeys(draft.refused)),

@@ -1,4 +1,4 @@
-"""Play scenarios of a real Slurm for ``makeway verify``, and judge them."""
+"""Play what a real Slurm was seen to do for ``makeway verify``, and judge: scenarios, and recordings of priorities."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import attrs
 
 from makeway import registry
 from makeway.errors import PluginError
+from makeway.foreign import Dialect, Source
+from makeway.hookspecs import hookimpl
 from makeway_slurm.recordings.play import play
-from makeway_slurm.recordings.priority.judge import verdict
-from makeway_slurm.recordings.priority.recording import looks_so
+from makeway_slurm.recordings.priority.judge import judged, verdict
+from makeway_slurm.recordings.priority.recording import Recording, looks_so, parse
 from makeway_slurm.recordings.scenario import Scenario
 from makeway_slurm.recordings.verify import verify_one
 from makeway_verify.verdicts import Outcome, Verdict
@@ -60,3 +62,40 @@ class _Player:
         if self._missing:
             raise PluginError(self._missing)
         return play(scenario)
+
+
+@attrs.frozen
+class Recorded:
+    """One recording; a `makeway.foreign.RecordedVerdict`."""
+
+    recording: Recording
+    source: str
+    """How messages call its file."""
+
+    def verdict(self, *, skip_missing: bool) -> Verdict:
+        """Play its scenario, and judge."""
+        return judged(self.recording, self.source, skip_missing=skip_missing)
+
+
+@attrs.frozen
+class RecordingReader:
+    """Reads them; a `makeway.foreign.RecordingReader`."""
+
+    name: str = "Slurm recordings about priorities"
+
+    def claims(self, name: str, head: str) -> bool:
+        """Say whether the file is one: JSON with a release of Slurm and a scenario of its own."""
+        return name.endswith(".json") and '"slurm_version"' in head and '"scenario": {' in head
+
+    def recorded(self, source: Source) -> Recorded:
+        """Read one.
+
+        :raises ConfigError: it is malformed.
+        """
+        return Recorded(parse(source.text, source.name), source.name)
+
+
+@hookimpl
+def makeway_dialect() -> Dialect:
+    """Hand over recordings of Slurm, as the plugin ``recordings/slurm``."""
+    return Dialect(recordings=[ScenarioReader(), RecordingReader()])
