@@ -40,7 +40,7 @@ def _imported_by(*arguments: str) -> set[str]:
 def test_help_imports_no_command(argument: str) -> None:
     """Neither own ones, nor those of other distributions, nor the libraries that only they need."""
     modules = _imported_by(argument)
-    heavy = {"attrs", "cattrs", "rich", "pluggy", "jinja2", "packaging", "makeway_engine", "makeway.registry"}
+    heavy = {"attrs", "rich", "pluggy", "jinja2", "packaging", "makeway_engine", "makeway.registry"}
     assert modules & heavy == set()
     ours = {name.partition(".")[0] for name in modules if name.startswith("makeway")}
     assert ours == {"makeway", "makeway_app"}

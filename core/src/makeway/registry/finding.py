@@ -22,7 +22,7 @@ DECLARATION = "__makeway_contract__"
 """Attribute of a plugin that says for which versions of the contract it is written, as ``>=0.1,<0.3``."""
 OWN = frozenset({"makeway", "makeway_app", "makeway_engine"})
 """Packages that are makeway itself; all others that decide are plugins."""
-_NOT_A_PLUGIN = sys.stdlib_module_names | {"attr", "attrs", "cattrs", "None"}
+_NOT_A_PLUGIN = sys.stdlib_module_names | {"attr", "attrs", "None"}
 """Where an error may come up that a plugin's own line has brought about."""
 
 

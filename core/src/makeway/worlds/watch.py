@@ -24,7 +24,7 @@ from makeway.registry.finding import is_core
 
 _LOOKS = 4
 """Looks at the stack per limit."""
-_LIBRARIES = sys.stdlib_module_names | {"", "attr", "attrs", "cattr", "cattrs", "packaging", "pluggy"}
+_LIBRARIES = sys.stdlib_module_names | {"", "attr", "attrs", "packaging", "pluggy"}
 _SOONEST, _LATEST = 0.005, 1.0
 """Seconds between two looks."""
 
