@@ -70,7 +70,7 @@ def _start(engine: Engine, spec: JobSpec, held: Sequence[int], *, shared: bool) 
 
 
 def blocked(engine: Engine, wanted: int) -> tuple[Callable[[], LinearAttempt], Candidates]:
-    """Return how to begin an attempt for `wanted` nodes, and whom it may displace."""
+    """Return how to begin an attempt for `wanted` nodes, and which jobs it may displace."""
     spec = JobSpec(id="P", partitions=("high",), min_nodes=wanted)
     engine.submit(spec)
     job = engine.ledger.jobs["P"]

@@ -24,7 +24,7 @@ SITES = Path(__file__).parent / "sites"
 _SEED = 20130101
 _THOUSAND = "n[0001-1000]"
 _SLURMS_DEPTH = 500
-"""bf_max_job_test, where nobody sets it."""
+"""bf_max_job_test, where no line sets it."""
 
 
 def _plain(
@@ -35,7 +35,7 @@ def _plain(
     nodes: str = "n[001-100]",
     clockwork: Mapping[str, float] | None = None,
 ) -> Config:
-    """Return nodes of 8 cores with two partitions, of which the second may preempt the first if anybody may."""
+    """Return nodes of 8 cores with two partitions, of which the second may preempt the first if any may."""
     cores = select == "select/cons_tres"
     return Config(
         node=(NodeTable(name=nodes, cpus=8, memory_mb=64_000),),

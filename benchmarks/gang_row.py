@@ -62,7 +62,7 @@ def measure(nodes: int, each: int, rounds: int = 3) -> tuple[float, float]:
     """Return the least CPU seconds of a tick, and the mean of an end."""
     arbiter, view = crowded(nodes, each)
     ticks = []
-    for _ in range(rounds + 1):  # the first tick promotes those who run, and stops nobody
+    for _ in range(rounds + 1):  # the first tick promotes the running jobs, and stops none
         began = time.process_time()
         orders = arbiter.tick(view)
         ticks.append(time.process_time() - began)

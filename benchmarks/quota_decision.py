@@ -1,7 +1,7 @@
 """Time a decision of ``kueue/cohort`` among thousands of admitted workloads in a three-level tree of queues.
 
 A queue reclaims its quota: 80 others have borrowed from it, one workload each. Beside it stands one sort of all
-workloads in Kueue's order of candidates: a search that sorts everybody costs more than that.
+workloads in Kueue's order of candidates: a search that sorts them all costs more than that.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def measured(sharing: Sharing, workloads: int, repeats: int) -> tuple[int, float
     cpus = workloads // _QUEUES * 3 // 10
     asking = Workload(name="new", queue=queue, uses={PAIR: 1000 * cpus}, priority=2, created=1e6, uid="new")
     found = _decide(asking, held, books)
-    everybody = [workload for each in held.values() for workload in each]
+    every = [workload for each in held.values() for workload in each]
     decision = _best(lambda: _decide(asking, held, books), repeats)
-    plain = _best(lambda: sorted(everybody, key=ordering(queue)), repeats)
+    plain = _best(lambda: sorted(every, key=ordering(queue)), repeats)
     return found, decision, plain
 
 

@@ -53,7 +53,7 @@ def site(gpus: int, sharing: str) -> Config:
 
 
 def plain(config: Config) -> Config:
-    """Return the same cluster where jobs start in the order in which they come, and nobody makes way."""
+    """Return the same cluster where jobs start in the order in which they come, and none makes way."""
     policy = attrs.evolve(config.policy, preempt="preempt/none", select="select/gpu_pack", settings={})
     return attrs.evolve(config, policy=policy, scheduler=attrs.evolve(config.scheduler, type="builtin"))
 

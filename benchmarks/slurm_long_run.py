@@ -91,7 +91,7 @@ def workload(jobs: int, nodes: int, seed: int) -> list[Work]:
 # ------------------------------------------------------------------------------------- stories
 @attrs.define
 class Story:
-    """Who started where and when, and who made way for whom."""
+    """Which job started where and when, and which made way for which."""
 
     starts: dict[str, list[tuple[float, str]]] = attrs.field(factory=dict)
     """Job -> its starts: instant, nodes. Going on after a suspension is none."""

@@ -39,7 +39,7 @@ def waits(record: Record) -> dict[str, list[float]]:
 
 
 def pairs(record: Record) -> Counter[tuple[str, str]]:
-    """Count who displaced whom, by virtual cluster."""
+    """Count which jobs displaced which, by virtual cluster."""
     of = {name: job["partition"] for name, job in record["jobs"].items()}
     return Counter((of.get(each["preemptor"], "-"), of[each["victim"]]) for each in record["preemptions"])
 

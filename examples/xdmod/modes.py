@@ -143,7 +143,7 @@ def _greedy(config: Config) -> Config:
 def _decide(
     log: Log, config: Config, assumed: Assumptions, waiting: Iterable[Recorded], at: Seconds
 ) -> Sequence[Loss]:
-    """Return whom the policy has make way at `at`, if `waiting` wait then."""
+    """Return which jobs the policy has make way at `at`, if `waiting` wait then."""
     running = [_forever(job) for job in log.started if job.runs_at(at)]
     asking = [attrs.evolve(_free(job, log, assumed), submit_at=at, begin_at=None) for job in waiting]
     run = replay(config, [*running, *asking], options=Options(until=at), cluster=None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -19,7 +18,7 @@ from makeway.model import NOTHING, Cluster, JobSpec, Partition, Seconds, Vocabul
 
 if TYPE_CHECKING:
     from makeway.config import Config, PartitionTable, QosTable
-    from makeway.readers.api import WorkloadReader
+    from makeway.readers.api import Loaded, WorkloadReader
 
 
 class Source(Protocol):
@@ -41,7 +40,7 @@ class Source(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class _Read:
+class Said:
     """What a reader of a configuration has to say."""
 
     warnings: tuple[str, ...] = ()
@@ -59,26 +58,13 @@ class _Read:
 
 
 @attrs.frozen(kw_only=True)
-class ForeignConfig(_Read):
+class ForeignConfig(Said):
     """What a foreign configuration became."""
 
     tables: Mapping[str, Any]
     """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""
     guesses: tuple[str, ...] = ()
     """Warnings about nodes that the files do not describe in full; not said where ``--nodes`` does."""
-
-
-@attrs.frozen(kw_only=True)
-class Loaded(_Read):
-    """A configuration, whatever file it is from."""
-
-    config: Config
-    path: Path = Path()
-    """The file; empty: none."""
-    reader: str | None = None
-    """What read a foreign file; None: it is TOML."""
-    without_usage: tuple[str, ...] = ()
-    """Warnings that do not hold where usage at the start is worked out (``--warm-up``)."""
 
 
 @attrs.frozen(kw_only=True)

@@ -108,7 +108,7 @@ class TestReader(ConfigReaderContract):
     """A site's manifests."""
 
     __test__ = True
-    plugin = NAME
+    plugin = "reader/kueue"
     file_name = "kueue.yaml"
     sample = """\
 apiVersion: kueue.x-k8s.io/v1beta2

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from makeway.config import Config
-from makeway.foreign import Loaded
 from makeway.model import Exclusive, JobSpec, Seconds
+from makeway.readers.api import Loaded
 from makeway.record import History
 from makeway.worlds.events import Event
 from makeway_app.readers.foreign import adapted

@@ -69,7 +69,7 @@ class TestReader(ConfigReaderContract):
     """A site's ``lsb.queues``."""
 
     __test__ = True
-    plugin = "lsf/queue"
+    plugin = "reader/lsf"
     file_name = "lsb.queues"
     sample = """\
 Begin Queue

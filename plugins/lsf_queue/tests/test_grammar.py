@@ -8,7 +8,7 @@ import pytest
 
 from makeway.config import dump_toml, parse_toml
 from makeway.errors import ConfigError
-from makeway.foreign import Loaded
+from makeway.readers.api import Loaded
 from makeway_app.readers.foreign import adapted
 from makeway_lsf_queue.dialect import LsbQueuesReader
 from makeway_lsf_queue.reader.grammar import Messages, logical_lines, pairs, rows, sections

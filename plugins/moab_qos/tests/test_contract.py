@@ -99,7 +99,7 @@ class TestReader(ConfigReaderContract):
     """A site's ``moab.cfg``."""
 
     __test__ = True
-    plugin = "moab/qos"
+    plugin = "reader/moab"
     file_name = "moab.cfg"
     sample = LINES + "NODECFG[n1] PROCS=4 MEMORY=4000\n"
     strange = "NOSUCHPARAMETER"

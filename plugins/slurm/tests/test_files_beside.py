@@ -11,8 +11,9 @@ import pytest
 
 from makeway.config import build_cluster
 from makeway.errors import ConfigError
-from makeway.foreign import LeftOut, Loaded
+from makeway.foreign import LeftOut
 from makeway.model import Exclusive, JobSpec
+from makeway.readers.api import Loaded
 from makeway_app.replay import replay
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.topology.switches import trees_of

@@ -30,8 +30,9 @@ from makeway.config import (
     parse_toml,
 )
 from makeway.errors import ConfigError
-from makeway.foreign import LeftOut, Loaded
+from makeway.foreign import LeftOut
 from makeway.preemption import PreemptionTable
+from makeway.readers.api import Loaded
 from makeway_slurm.check import check
 from makeway_slurm.readers import names as slurm_names
 from makeway_slurm.readers.conf import SlurmConfReader, config_from_entries

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from makeway.errors import ConfigError
-from makeway.foreign import Loaded
+from makeway.readers.api import Loaded
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.readers.defaults import DEFAULTS
 from makeway_slurm.readers.releases import NEWER, RETIRED

@@ -146,7 +146,7 @@ def test_recordings_of_another_scheduler(run: Run, install: Install, tmp_path: P
         (folder / name).write_text(f"maui {end}\n")
     (folder / "other").write_text("something else\n")
     assert "no installed plugin knows a recording" in run("verify", folder).err
-    install("makeway-maui", {"recordings/maui": "makeway_maui"}, {"makeway_maui": MAUI})
+    install("makeway-maui", {"recordings/odd": "makeway_maui"}, {"makeway_maui": MAUI})
     assert run("verify", folder / "one").status == 0
     done = run("verify", folder)
     assert done.status == 1

@@ -9,9 +9,24 @@ from typing import Any, Protocol
 import attrs
 
 from makeway.config import Config
+from makeway.foreign import Said
 from makeway.model import Cluster, JobSpec, Seconds
 from makeway.obstacle import counted
 from makeway.worlds.events import Event
+
+
+@attrs.frozen(kw_only=True)
+class Loaded(Said):
+    """A configuration, whatever file it is from."""
+
+    config: Config
+    """As TOML would say it."""
+    path: Path = Path()
+    """The file; empty: none."""
+    reader: str | None = None
+    """What read a foreign file; None: it is TOML."""
+    without_usage: tuple[str, ...] = ()
+    """Warnings that do not hold where usage at the start is worked out (``--warm-up``)."""
 
 
 @attrs.frozen(kw_only=True)

@@ -21,7 +21,7 @@ SINKS = Scenario.of(
     cluster=one_node(),
     config=preempting(NAME, **SETTINGS),
 )
-"""Somebody makes way."""
+"""Some job makes way."""
 
 
 class TestContract(PreemptPolicyContract):

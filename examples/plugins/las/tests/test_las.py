@@ -71,7 +71,7 @@ def test_service_is_kept_over_restarts_and_requeues() -> None:
     )
 
 
-def test_nobody_makes_way_within_a_queue() -> None:
+def test_no_job_makes_way_within_a_queue() -> None:
     """Both have passed the threshold: first come, first served."""
     run = replay_table(
         """

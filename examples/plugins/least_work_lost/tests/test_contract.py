@@ -22,7 +22,7 @@ RUSH = Scenario.of(
         "partitions": tiers(a=1, b=2),
     },
 )
-"""Somebody makes way."""
+"""Some job makes way."""
 
 
 class TestByTier(PreemptPolicyContract):

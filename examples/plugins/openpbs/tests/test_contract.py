@@ -79,7 +79,7 @@ S1 = Scenario.of(
         "partitions": {"workq": {}, "expressq": {"attributes": {"Priority": 200}}},
     },
 )
-"""The first scenario of the description: somebody makes way, and goes on."""
+"""The first scenario of the description: a job makes way, and goes on."""
 
 
 class TestContract(PreemptPolicyContract):
@@ -105,7 +105,7 @@ class TestReader(ConfigReaderContract):
     """A site's sched_config, with what qmgr printed beside it."""
 
     __test__ = True
-    plugin = "openpbs/sched"
+    plugin = "reader/openpbs"
     file_name = "sched_config"
     sample = (SITE / "sched_config").read_text()
     beside: ClassVar[Mapping[str, str]] = {"qmgr.txt": (SITE / "qmgr.txt").read_text()}
@@ -114,7 +114,7 @@ class TestReader(ConfigReaderContract):
 
 
 class TestArbiter(GangContract):
-    """Suspended jobs wait in the queue; nobody takes turns."""
+    """Suspended jobs wait in the queue; none take turns."""
 
     __test__ = True
     plugin = "openpbs/sched"

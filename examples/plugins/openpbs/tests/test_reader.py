@@ -383,7 +383,7 @@ def test_check_knows_the_attributes_of_queues(tmp_path: Path) -> None:
 
 
 def test_explain_goes_through_the_list(site: Path) -> None:
-    """Why a normal job waits: everybody who runs is at its level."""
+    """Why a normal job waits: every running job is at its level."""
     (site / "wait.toml").write_text(
         """
         job = [
@@ -396,8 +396,8 @@ def test_explain_goes_through_the_list(site: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "B03 pass" in done.stdout
     assert "98000 (normal_jobs); those who run have 98000 to 98000" in done.stdout
-    assert "B04 fail    does anybody of lower value run? 0 of 1" in done.stdout
-    assert "its preemption value is 98000 (normal_jobs), and nobody who runs is beneath" in done.stdout
+    assert "B04 fail    does any job of lower value run? 0 of 1" in done.stdout
+    assert "its preemption value is 98000 (normal_jobs), and no running job is beneath" in done.stdout
 
 
 # --------------------------------------------------------------------------------------- TORQUE's
@@ -421,10 +421,10 @@ sync_time: 1:00:00
 
 
 def test_a_file_of_torques_is_told_in_one_sentence() -> None:
-    """Its scheduler preempts nobody, and most of its options are not OpenPBS's."""
+    """Its scheduler never preempts, and most of its options are not OpenPBS's."""
     found = read(TORQUE, None)
     (warning,) = found.warnings
-    assert warning.startswith("sched_config is TORQUE's, whose pbs_sched preempts nobody")
+    assert warning.startswith("sched_config is TORQUE's, whose pbs_sched never preempts")
     assert found.tables["policy"]["settings"]["openpbs/sched"]["preemptive_sched"] is False
 
 

@@ -163,7 +163,7 @@ def test_targets_compare_text() -> None:
     assert targets_of("Resource_List.ncpus=2", {"a"}, {"ncpus"}).fit(two)
     assert not targets_of("Resource_List.ncpus=2", {"a"}, {"ncpus"}).fit(four)
     assert targets_of("QUEUE=a,Resource_List.ncpus=2", {"a"}, {"ncpus"}).fit(four)
-    assert targets_of("nOnE", set(), set()).nobody
+    assert targets_of("nOnE", set(), set()).none
 
 
 def test_targets_that_are_refused_keep_the_job_out(pbs: Pbs) -> None:
@@ -175,7 +175,7 @@ def test_targets_that_are_refused_keep_the_job_out(pbs: Pbs) -> None:
 
 
 def test_without_preemption_there_are_no_values(pbs: Pbs) -> None:
-    """1.2: the queue is in its usual order, here queue by queue, and nobody makes way."""
+    """1.2: the queue is in its usual order, here queue by queue, and no job makes way."""
     text = "J1 workq 0 1 100; J2 workq 5 1 10; E1 expressq 6 1 10"
     off = pbs(text, preemptive_sched=False, by_queue=False)
     assert off.victims == ()
@@ -305,7 +305,7 @@ def test_a_suspended_job_may_preempt_where_it_was(pbs: Pbs) -> None:
     assert run.steps("J2") == ("6 J2 start", "25 J2 suspend for E1")
 
 
-def test_a_suspended_job_whose_victims_would_not_do_touches_nobody(pbs: Pbs) -> None:
+def test_a_suspended_job_whose_victims_would_not_do_touches_none(pbs: Pbs) -> None:
     """3.5: at 8, without J2 there would be 1 CPU of the 3 of E1, for E9 has 2 until 25."""
     run = pbs(
         "E1 mid 0 3 100; E9 top 5 2 20; J2 workq 6 1 100; J3 workq 8 1 10",
@@ -337,7 +337,7 @@ def test_a_suspended_job_counts_against_no_limit(pbs: Pbs) -> None:
     assert "56 J1 resume" in run.steps("J1")
 
 
-def test_nobody_takes_what_victims_are_leaving_for_another(pbs: Pbs) -> None:
+def test_no_job_takes_what_victims_are_leaving_for_another(pbs: Pbs) -> None:
     """4.3: the scheduler waits for all victims; J2 is suspended at once, J1 needs 10 s to be gone from b."""
     run = pbs(
         "J1 workq 0 1 90 limit=100; J2 workq 0 1 500 limit=1000; E1 expressq 60 2 30; J3 workq 61 1 10",

@@ -19,7 +19,7 @@ TWO = [node("a", cpus=2), node("b", cpus=2)]
 SOFT = "express_queue, normal_jobs, queue_softlimits"
 
 
-# ------------------------------------------------------------------------- who preempts whom (section 2)
+# ------------------------------------------------------------------------- which job preempts which (section 2)
 def test_s01_suspend_and_resume(pbs: Pbs) -> None:
     """4.2, 5.1."""
     run = pbs("J1 workq 0 1 100; E1 expressq 5 1 30")
@@ -145,7 +145,7 @@ def test_s11_the_next_letter(pbs: Pbs) -> None:
 
 
 def test_s12_rounds(pbs: Pbs) -> None:
-    """3.7, 4.3: J2 fails, then J1; nobody is left, and both run on."""
+    """3.7, 4.3: J2 fails, then J1; none is left, and both run on."""
     text = "J1 workq 0 1 100; J2 workq 2 1 100; E1 expressq 5 1 10"
     stubborn = {"requeue": False}
     run = pbs(text, nodes=2, preempt_order="CR", more={"J1": stubborn, "J2": stubborn}, until=50)
@@ -184,7 +184,7 @@ def test_s15_all_ten(pbs: Pbs) -> None:
     assert run.starts("E1") == (5.0,)
 
 
-def test_s16_nobody_is_touched_in_vain(pbs: Pbs) -> None:
+def test_s16_no_job_is_touched_in_vain(pbs: Pbs) -> None:
     """3.5 no. 7: E1 is equal to E2, and J1 alone does not suffice."""
     run = pbs("J1 workq 0 2 100; E1 expressq 0 2 100; E2 expressq 5 4 10", nodes=4, until=50)
     assert run.victims == ()
@@ -593,7 +593,7 @@ def test_s44_a_trailing_percent(pbs: Pbs) -> None:
 
 @pytest.mark.parametrize(("gate", "victims"), [("plain", ("E1",)), ("source", ())])
 def test_s45_qrun(pbs: Pbs, gate: str, victims: tuple[str, ...]) -> None:
-    """2.5: documented, E1 is preempted; the source's gate does not see that anybody is beneath."""
+    """2.5: documented, E1 is preempted; the source's gate does not see that any job is beneath."""
     run = pbs(
         "E1 expressq 0 1 100; J2 workq 5 1 10",
         more={"J2": {"flags": frozenset({"QRUN"})}},

@@ -209,7 +209,7 @@ def test_the_last_minutes_are_safe(asked_at: float, start: float) -> None:
 
 
 def test_who_has_no_limit_has_no_last_minutes() -> None:
-    """Nobody knows when it ends."""
+    """It is not known when it ends."""
     assert run(asked_at=400, last_minutes=10).starts("p") == (400,)
 
 
@@ -224,7 +224,7 @@ def test_who_has_no_limit_has_no_last_minutes() -> None:
         ({"start": 7}, "start: got 7; allowed: a date and time"),
         ({"last_minutes": -1}, "last_minutes: got -1; allowed: 0 or more"),
         ({"without_clock": "opne"}, "got 'opne'; allowed: error, closed, open; did you mean 'open'?"),
-        ({"rule": [{"name": "r"}]}, "rule[0]: rule 'r': it names nobody; add accounts, users or jobs"),
+        ({"rule": [{"name": "r"}]}, "rule[0]: rule 'r': it names no job; add accounts, users or jobs"),
         ({"rule": [{"users": ["eva"]}]}, "rule[0].name: missing"),
         ({"rule": [{"name": "", "users": ["eva"]}]}, "rule[0]: name: it is shown to people"),
         ({"rule": [{**OFFICE, "hours": ["Mon 8-12"]}]}, "rule[0]: hours[0]: got 'Mon 8-12'"),

@@ -21,7 +21,7 @@ EVICTED = Scenario.of(
     cluster=one_node(),
     config=preempting(NAME, **SETTINGS) | {"qos": {"low": {}, "high": {}}},
 )
-"""Somebody makes way."""
+"""Some job makes way."""
 
 
 class TestContract(PreemptPolicyContract):

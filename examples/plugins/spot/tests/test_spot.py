@@ -1,4 +1,4 @@
-"""The rules of preempt/spot: who evicts whom, and which way is the cheapest; worked out by hand."""
+"""The rules of preempt/spot: which job evicts which, and which way is the cheapest; worked out by hand."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def config(select: str = "select/cons_tres", **settings: Any) -> dict[str, Any]:
     }
 
 
-def test_high_priority_evicts_spot_and_nobody_else() -> None:
-    """One node: the job of class HP displaces the spot job, no job of its own class, and spot displaces nobody."""
+def test_high_priority_evicts_spot_and_no_other() -> None:
+    """One node: the job of class HP displaces the spot job, no job of its own class, and spot displaces none."""
     run = replay_table(
         """
         job    qos   submit  cpus  run_time

@@ -48,7 +48,7 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:
     """Return what active jobs take of limits, as things stand; None: more than active jobs counts."""
-    return None if site.anybody_reserves else sums_now(site, view, modes_of(site))
+    return None if site.has_reserving_queues else sums_now(site, view, modes_of(site))
 
 
 def keeps_stopped(

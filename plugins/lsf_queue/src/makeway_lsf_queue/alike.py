@@ -14,7 +14,7 @@ def alike(view: ClusterView) -> Callable[[Job], bool] | None:
     A job that may preempt only after a while (PREEMPT_DELAY, lsf 4.4) is judged by its submission as well.
     """
     site = site_of(view)
-    if site.anybody_reserves or site.has_windows:
+    if site.has_reserving_queues or site.has_windows:
         return None
     if not any(level.delay for level in site.levels):
         return lambda job: True

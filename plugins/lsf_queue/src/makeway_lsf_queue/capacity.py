@@ -79,7 +79,7 @@ class Hosts:
         return self._answer
 
 
-def has_nobody(site: Site, queue: str, survey: Survey, view: ClusterView) -> bool:
+def holds_nothing(site: Site, queue: str, survey: Survey, view: ClusterView) -> bool:
     """Whether no job could make way for those of a queue, or let them use its slots."""
     kept_from = gaps.kept_from(site, survey, view, queue)
     if len(kept_from) < len(survey.suspended):
@@ -172,11 +172,11 @@ def _look_at_hosts(survey: Survey, view: ClusterView) -> None:
     of_each = [(survey.site.targets[name], each.free, each.used) for name, each in seen.lasting.items()]
     for index in bitmap.indices(seen.lasting_stale):
         busy, cores = survey.busy_at(view, index), whole[index]
-        everybody: CoreBits = 0
+        all_held: CoreBits = 0
         for held in busy.values():
-            everybody |= held
+            all_held |= held
         for targets, free, used in of_each:
-            mine = everybody
+            mine = all_held
             if targets and not targets.keys().isdisjoint(busy):
                 mine = 0
                 for name, held in busy.items():

@@ -81,7 +81,7 @@ class Counted:
         known = _MEMO.get(site, view)
         if known is None:
             known = _MEMO.keep(view, cls._new(site, view, modes))
-        if not site.anybody_reserves:
+        if not site.has_reserving_queues:
             return known
         reserved = reserve.reservations(site, view)
         return attrs.evolve(known, view=view, reserved=reserved, answers={}) if reserved else known

@@ -43,20 +43,20 @@ class Groups:
             bare = word.lstrip("~")
             members = self.users(bare) if bare in self.user_groups else {bare}
             (left_out if word.startswith("~") else named).update(members)
-        everybody = "all" in named or not named
-        return None if everybody else frozenset(named), frozenset(left_out)
+        no_limit = "all" in named or not named
+        return None if no_limit else frozenset(named), frozenset(left_out)
 
     def host_bits(self, text: str) -> NodeBits:
         """Return the hosts in a list of hosts and groups."""
-        everybody = [node.name for node in self.cluster.nodes]
+        every = [node.name for node in self.cluster.nodes]
         found = 0
-        for name in hosts_in(text, self.host_groups, everybody):
+        for name in hosts_in(text, self.host_groups, every):
             node = self.cluster.node(name)
             found |= 1 << node.index if node is not None else 0
         return found
 
 
-def hosts_in(text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequence[str]) -> list[str]:
+def hosts_in(text: str, groups: Mapping[str, tuple[str, ...]], every: Sequence[str]) -> list[str]:
     """Return the hosts in a list: names, ``name+preference``, groups, ``all``, ``~name`` to take one out."""
     listed: dict[str, None] = {}
     left_out: set[str] = set()
@@ -64,11 +64,11 @@ def hosts_in(text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequen
     for word in words:
         name = word.lstrip("~").partition("+")[0]
         if name in ("all", "others", "allremote"):
-            names: Sequence[str] = everybody if name != "allremote" else ()
+            names: Sequence[str] = every if name != "allremote" else ()
         elif name in groups:
             names = sorted(_members(name, groups, frozenset()))
             if "all" in names:
-                names = everybody
+                names = every
         else:
             names = _expanded(name)
         if word.startswith("~"):
@@ -76,12 +76,12 @@ def hosts_in(text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequen
         else:
             listed.update(dict.fromkeys(names))
     if left_out and not listed:
-        listed = dict.fromkeys(everybody)
+        listed = dict.fromkeys(every)
     return [name for name in listed if name not in left_out]
 
 
 def preferred(
-    text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequence[str]
+    text: str, groups: Mapping[str, tuple[str, ...]], every: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
     """Return the hosts of a list by preference, the largest number after ``+`` first; empty: it states none.
 
@@ -95,9 +95,9 @@ def preferred(
     level: dict[str, int] = {}
     for word in own:
         number = word.partition("+")[2]
-        for host in hosts_in(word, groups, everybody):
+        for host in hosts_in(word, groups, every):
             level.setdefault(host, int(number) if number.isdecimal() else 0)
-    kept = [host for host in hosts_in(text, groups, everybody) if host in level]
+    kept = [host for host in hosts_in(text, groups, every) if host in level]
     numbers = sorted({level[host] for host in kept}, reverse=True)
     return tuple(tuple(host for host in kept if level[host] == number) for number in numbers)
 

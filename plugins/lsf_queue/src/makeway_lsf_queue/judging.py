@@ -318,7 +318,7 @@ def closed_without(counted: Counted, limit: Limit, key: str, closed: Closed, cel
         if row is None:
             continue
         most, wanted = row
-        running, stopped = on.get(index, _NOBODY)
+        running, stopped = on.get(index, _NO_SLOTS)
         if (running + stopped if limit.suspended else running) + wanted <= most:
             bits &= ~(1 << index)
     return bits
@@ -332,7 +332,7 @@ def closed_in(cell: Cell, rows: Rows) -> Closed:
     return known
 
 
-_NOBODY = (0.0, 0.0)
+_NO_SLOTS = (0.0, 0.0)
 
 
 def _closed_rows(counted: Counted, limit: Limit, job: Job, key: str, rows: Rows) -> NodeBits:

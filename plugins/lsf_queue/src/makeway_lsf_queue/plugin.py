@@ -129,7 +129,9 @@ class LsfLimits(Limits):
         site, closed = self._site, admission.full_hosts(job, view)
         if site.paces:
             closed |= pacing.closed(site, job, view)
-        return closed | reserve.kept_from(job, before, view, view.now) if site.anybody_reserves else closed
+        return (
+            closed | reserve.kept_from(job, before, view, view.now) if site.has_reserving_queues else closed
+        )
 
     def node_sets(self, job: Job, nodes: NodeBits, view: ClusterView) -> NodeSets | None:
         """Place jobs on the hosts that HOSTS of their queue prefers, and in the order of RES_REQ (9.3)."""

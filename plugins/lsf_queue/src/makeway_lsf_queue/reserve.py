@@ -30,7 +30,7 @@ _TINY = 1e-6
 def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
     """Return the hosts on which `job` might use slots that are reserved for jobs before it."""
     site = site_of(view)
-    if not site.anybody_reserves:
+    if not site.has_reserving_queues:
         return 0
     reserving = [other for other in before if reserves(other, site, now)]
     if not reserving:
@@ -158,7 +158,7 @@ _WAITS_FOR_HOSTS = ("Resources", "PEND_HOST_JOB_LIMIT", "PEND_HOST_LESS_SLOTS", 
 
 def reservations(site: Site, view: ClusterView) -> tuple[Reservation, ...]:
     """Return what pending jobs have reserved, in the order in which they are tried (5.1)."""
-    if not site.anybody_reserves:
+    if not site.has_reserving_queues:
         return ()
     now = view.now
     waiting = [job for job in view.pending if job.reason in _WAITS_FOR_HOSTS and reserves(job, site, now)]

@@ -45,7 +45,7 @@ class Arbiter:
             for each in self._site.levels
             for time in (each.run_time, each.finish_time, each.interval, each.total_time)
         )
-        self._only_slots_count = not (timed or self._site.anybody_reserves)
+        self._only_slots_count = not (timed or self._site.has_reserving_queues)
         """Whether no job is protected for a time."""
         self._stoppers: dict[str, judging.Stopper] = {}
         """Suspended job -> the limit that was last found to stop it."""
@@ -227,7 +227,7 @@ class Arbiter:
             return
         waiting = sorted(awake, key=self._order)
         highest = max(pending, default=0)
-        everybody: Sequence[Job] = stopped.copy()
+        all_jobs: Sequence[Job] = stopped.copy()
         order: dict[str, tuple[object, ...]] = {}
         """The places of all, as they are before any goes on."""
         at = 0
@@ -236,7 +236,7 @@ class Arbiter:
             at += 1
             if job.state is not _SUSPENDED:
                 continue
-            if pending and self._is_kept(job, everybody, order, pending, highest):
+            if pending and self._is_kept(job, all_jobs, order, pending, highest):
                 continue
             if self._waits_for_preemptor(job, view) or self._stays_stopped(job, view, survey):
                 continue
@@ -244,7 +244,7 @@ class Arbiter:
             needed = self._needed(job, view, survey)
             if needed is None or self._is_held_back(job, view):
                 continue
-            order = order or {each.id: self._order(each) for each in everybody}
+            order = order or {each.id: self._order(each) for each in all_jobs}
             for other in needed:
                 yield GangOrder(
                     verb=GangVerb.SUSPEND,
@@ -262,7 +262,7 @@ class Arbiter:
             )
             survey = self._survey(view)
             behind = order[job.id]
-            left = [each for each in everybody if order[each.id] > behind]
+            left = [each for each in all_jobs if order[each.id] > behind]
             waiting = sorted(self._awake(left, view, survey), key=lambda each: order[each.id])
             at = 0
 
@@ -303,7 +303,7 @@ class Arbiter:
     def _is_kept(
         self,
         job: Job,
-        everybody: Sequence[Job],
+        all_jobs: Sequence[Job],
         order: Mapping[str, Any],
         pending: Mapping[int, NodeBits],
         highest: int,
@@ -316,7 +316,7 @@ class Arbiter:
         nodes = job.nodes
         mine = order[job.id] if order else self._order(job)
         queues = self._site.queues
-        for other in everybody if order else self._beside(job, everybody):
+        for other in all_jobs if order else self._beside(job, all_jobs):
             priority = queues[other.partition.name].priority
             if priority >= highest:
                 continue
@@ -329,11 +329,11 @@ class Arbiter:
                 return True
         return False
 
-    def _beside(self, job: Job, everybody: Sequence[Job]) -> Sequence[Job]:
+    def _beside(self, job: Job, all_jobs: Sequence[Job]) -> Sequence[Job]:
         """Return those of all suspended jobs, as they are now, that share a host with one, and maybe others."""
         nodes = job.nodes
         if nodes & (nodes - 1):
-            return everybody
+            return all_jobs
         on = survey_of(self._site, self._view).seen.suspended_on
         return [other for other in on[nodes.bit_length() - 1].values() if jobs.is_suspended(other)]
 
@@ -367,7 +367,7 @@ class Arbiter:
         """Remember what stops a job: until a job comes or goes that counts in it, or for this moment."""
         if job.id in survey.stuck:
             return
-        if not self._site.anybody_reserves and stopper.cell.version == stopper.version:
+        if not self._site.has_reserving_queues and stopper.cell.version == stopper.version:
             survey.held.add(job.id)
             survey.held_now.discard(job.id)
             enough = stopper.enough(admission.counted(self._site, self._view), job)

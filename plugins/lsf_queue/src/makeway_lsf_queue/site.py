@@ -185,7 +185,7 @@ class Site:
         return any(time is not None for time in times) or any(node.attributes.get("MIG") for node in hosts)
 
     @functools.cached_property
-    def anybody_reserves(self) -> bool:
+    def has_reserving_queues(self) -> bool:
         """Whether jobs of any queue collect slots."""
         return any(queue.reserve_turns is not None for queue in self.queues.values())
 
@@ -202,7 +202,7 @@ class Site:
     @functools.cached_property
     def may_backfill(self) -> bool:
         """Whether jobs of any queue may use slots that another one's collect."""
-        return self.anybody_reserves and any(queue.backfill for queue in self.queues.values())
+        return self.has_reserving_queues and any(queue.backfill for queue in self.queues.values())
 
     @functools.cached_property
     def levels(self) -> tuple[Level, ...]:

@@ -376,8 +376,8 @@ def survey_of(site: Site, view: ClusterView) -> Survey:
     if known is None or known.site is not site:
         presence.news_for_survey()
         in_order = sorted(presence.active.values(), key=_by_index)
-        everybody: News = {job.id: job for job in in_order}
-        known = presence.survey = Survey(site, version, Seen(presence), everybody)
+        all_jobs: News = {job.id: job for job in in_order}
+        known = presence.survey = Survey(site, version, Seen(presence), all_jobs)
     elif known.version != version:
         known.follow(version, presence.news_for_survey())
     return known

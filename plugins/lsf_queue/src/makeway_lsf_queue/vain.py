@@ -14,7 +14,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, ModeFlag, OverSubscribe
 from makeway_lsf_queue import gaps, jobs, judging
-from makeway_lsf_queue.capacity import Hosts, Shutter, has_nobody
+from makeway_lsf_queue.capacity import Hosts, Shutter, holds_nothing
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
@@ -37,7 +37,7 @@ def inadmissible(view: ClusterView) -> Callable[[Job], str | None] | None:
 def _looks_at_time(site: Site) -> bool:
     """Whether a try may come to something else by time alone."""
     timed = any(level.interval for level in site.levels)
-    return bool(site.anybody_reserves or site.has_windows or site.paces or timed)
+    return bool(site.has_reserving_queues or site.has_windows or site.paces or timed)
 
 
 @attrs.define(eq=False)
@@ -150,7 +150,7 @@ class _Glance:
         if said.stays:
             return said.limit
         survey, where = survey_of(self.site, self._view), said.hosts
-        if said.limit and has_nobody(self.site, where.queue, survey, self._view):
+        if said.limit and holds_nothing(self.site, where.queue, survey, self._view):
             return said.limit
         if not self._finds_no_room(said, counted, job):
             return None

@@ -27,7 +27,7 @@ _SUSPEND, _REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     """Return the candidates of `preemptor`; the same for all that ask alike until a job comes or goes."""
     site = site_of(view)
-    if site.anybody_reserves or site.level_of(preemptor).delay:
+    if site.has_reserving_queues or site.level_of(preemptor).delay:
         return _candidates(site, preemptor, view, now)
     survey = survey_of(site, view)
     survey.begin(view.now)
@@ -71,7 +71,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
         modes=tuple(mode_of(job, site) for job in chosen),
         protected=protected,
         vacated=frozenset(job.id for job in stopped),
-        note="" if running or protected else _nobody(site, preemptor),
+        note="" if running or protected else _no_victims(site, preemptor),
         ask_again_at=min([*guard.ask_again, *lapses], default=None),
         reason=reason_on_hosts(survey, preemptor, view),
     )
@@ -96,7 +96,7 @@ def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
 
 def _slots_let_go(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> list[Seconds]:
     """Return when a job before this one lets go of the slots that it collects (7.1), if it does."""
-    if not site.anybody_reserves:
+    if not site.has_reserving_queues:
         return []
     at = reserve.lets_go_at(preemptor, site, view, now)
     return [] if at is None else [at]
@@ -206,7 +206,7 @@ def mode_of(job: Job, site: Site) -> PreemptMode:
 
 
 # ----------------------------------------------------------------------------------------- reasons
-def _nobody(site: Site, preemptor: Job) -> str:
+def _no_victims(site: Site, preemptor: Job) -> str:
     if not site.preemption:
         return "preemption is off: no queue is preemptive or preemptable"
     mine = preemptor.partition.name

@@ -192,7 +192,7 @@ class Turns:
         bucket, key = group
         if not bucket.open:
             return  # no job in it is let in
-        firsts = bucket.firsts.get(key, _NOBODY)
+        firsts = bucket.firsts.get(key, _NO_ENTRIES)
         at = bisect.bisect_left(firsts, entry)
         if at < len(firsts) and firsts[at] is entry:
             stream = self._streams.known[entry[1]].stream
@@ -273,7 +273,7 @@ class Turns:
         return [job_id for _, job_id in sorted(places)]
 
 
-_NOBODY: list[Entry] = []
+_NO_ENTRIES: list[Entry] = []
 
 
 def _asks(job: Job) -> bool:

@@ -67,7 +67,7 @@ def candidates(
     settings = view.settings(PreemptionTable)
     allowed = policy.may(preemptor, active, view)
     if not allowed:
-        return _nobody(policy.name)
+        return _no_candidates(policy.name)
     protected: dict[str, str] = {}
     ask_again: list[Seconds] = []
     kept = _leaders(allowed, active, view, policy, preemptor)
@@ -78,7 +78,7 @@ def candidates(
     kept = ordered(kept, settings, policy.ranks)
     kept, modes = _removable(kept, modes_of(kept, view, policy), protected)
     if not modes and not protected:
-        return _nobody(policy.name)
+        return _no_candidates(policy.name)
     return Candidates(
         jobs=tuple(kept),
         modes=tuple(modes),
@@ -89,7 +89,7 @@ def candidates(
 
 
 @functools.cache
-def _nobody(policy: str) -> Candidates:
+def _no_candidates(policy: str) -> Candidates:
     return Candidates(note=f"no active job is one that {policy} lets it displace")
 
 

@@ -13,9 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import Loaded
-from makeway.readers.api import ReadOptions
-from makeway.registry import full_name
+from makeway.readers.api import Loaded, ReadOptions
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import FAILED, UNUSABLE
 from makeway_app.cli.inputs import check_plugins, open_jobs, with_actions
@@ -28,7 +26,6 @@ from makeway_app.cli.running import warmed_up
 from makeway_app.cli.terminal import console, note, show
 from makeway_app.readers.foreign import AdaptedWorkload
 from makeway_app.readers.open import READERS, reader_for, readers_for
-from makeway_app.replay import SIMULATED
 from makeway_sweep.page import page
 from makeway_sweep.plan import (
     Axis,
@@ -163,7 +160,7 @@ def _variants(
 
 
 def _check(config: Config, loose: Mapping[str, Any]) -> None:
-    if full_name(config.world.name) != SIMULATED:
+    if config.world.real:
         text = f"got {config.world.name!r}; allowed: world/simulated, for sweeps do not run in real time"
         raise ConfigError("--vary", [Problem("world.name", text)])
     check_plugins(config, "--vary", loose)

@@ -24,7 +24,7 @@ import numpy as np
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError, Problem, nearest
-from makeway.foreign import Loaded
+from makeway.readers.api import Loaded
 from makeway_app.archive import JsonArchive
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.inputs import check_plugins, with_actions

@@ -17,10 +17,9 @@ from rich.text import Text
 
 from makeway import registry
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.foreign import Loaded
 from makeway.model import JobSpec, Seconds
 from makeway.plain import seconds_of
-from makeway.readers.api import ReadOptions
+from makeway.readers.api import Loaded, ReadOptions
 from makeway_app.archive import JsonArchive
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import FAILED
@@ -131,7 +130,7 @@ def tune(
     last_file: Path | None,
     mail_file: str | None,
 ) -> None:
-    """Search the settings of the site's own scheduler for better ones, and say what they do to whom, and how sure.
+    """Search the settings of the site's own scheduler for better ones, with what they do to which jobs, and how sure.
 
     CONFIG is slurm.conf, lsb.queues, moab.cfg, a manifest of Kueue or TOML, and WORKLOAD a log.  Candidates are
     edits of CONFIG, tried on the busiest week of the log, or on fewer days where time is short; the best are

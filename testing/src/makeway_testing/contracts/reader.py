@@ -15,9 +15,9 @@ import attrs
 
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError
-from makeway.foreign import Dialect, Loaded
+from makeway.foreign import Dialect
 from makeway.model import JobSpec
-from makeway.readers.api import ReadOptions, Rejected
+from makeway.readers.api import Loaded, ReadOptions, Rejected
 from makeway.readers.lines import read_head
 from makeway.registry.finding import OWN
 from makeway_app.readers.foreign import adapted, adapted_workload

@@ -2,8 +2,8 @@
 
 The service that a job has attained is its GPUs times the time that it has run so far, in all its starts. Thresholds
 divide jobs into queues: a job begins in the first one, and goes down one queue with each threshold that it passes.
-Whoever waits in a higher queue displaces jobs of lower queues; within a queue the first submitted comes first, and
-nobody displaces anybody, so that long jobs do not take turns for ever.
+A job that waits in a higher queue displaces jobs of lower queues; within a queue the first submitted comes first, and
+no job displaces another, so that long jobs do not take turns for ever.
 
 After Gu and others, "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019: Discretized 2D-LAS.
 """
@@ -90,7 +90,7 @@ def makeway_preempt_candidates(
         jobs=tuple(lower),
         modes=(mode,) * len(lower),
         reasons=tuple(f"queue {queue(job, settings, now) + 1} is below queue {own + 1}" for job in lower),
-        note="the lowest queue first" if lower else f"nobody runs in a queue below {own + 1}",
+        note="the lowest queue first" if lower else f"no job runs in a queue below {own + 1}",
         ask_again_at=_sinks_at(running, own, settings, now),
     )
 
@@ -108,13 +108,13 @@ def _sinks_at(running: Sequence[Job], own: int, settings: Settings, now: Seconds
 
 
 def mode_of(view: ClusterView) -> PreemptMode:
-    """Return how everybody makes way: the cluster's mode."""
+    """Return how each job makes way: the cluster's mode."""
     return view.preempt_mode.action or PreemptMode.OFF
 
 
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
-    """Let everybody make way in the same mode."""
+    """Let each job make way in the same mode."""
     return [mode_of(view)] * len(jobs)
 
 

@@ -1,6 +1,6 @@
 """Displace the jobs that lose the least work, and none of them too often (``preempt/least_work_lost``).
 
-Who may displace whom is Slurm's affair: by the tiers of partitions, by the lists of QOS, or by both. Among
+Which jobs may displace which is Slurm's affair: by the tiers of partitions, by the lists of QOS, or by both. Among
 those who may be displaced, the job goes first that loses the fewest core-seconds: those since its last
 checkpoint, or since its start. A job that had to make way so many times within so long a time is protected
 until the window has moved on: the loop guard.

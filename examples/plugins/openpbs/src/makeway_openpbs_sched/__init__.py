@@ -2,7 +2,7 @@
 
 Every job has a preemption value by the level of ``preempt_prio`` that it is in. One that cannot start takes
 running jobs of lower value, the lowest value and the most recent start first, as far as they can help with what
-blocks it; whoever turns out needless is let off. Each victim goes through the letters of ``preempt_order`` for
+blocks it; a victim that turns out needless is let off. Each victim goes through the letters of ``preempt_order`` for
 the share of its time that is left. Suspended jobs wait in the queue like any other, and go on where they were.
 Section numbers are those of docs/rules/openpbs.md; what is inferred there is a setting.
 
@@ -17,7 +17,7 @@ targets        preempt_targets (1.7)
 windows        prime time
 site           all of it together: what the rules ask about jobs (section 2)
 requests, room what jobs ask for, what vnodes have free (1.9)
-victims        whom, in which order (2.5, 3.3)
+victims        which jobs, in which order (2.5, 3.3)
 reasons        what blocks, and who can help (3.4)
 search         take, cull, let off (3.5, 3.6)
 actions        how victims make way (section 4)

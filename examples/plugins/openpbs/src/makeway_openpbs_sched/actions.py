@@ -14,7 +14,7 @@ SUBJOB = "SUBJOB"
 
 
 def plans(victims: Sequence[Job], now: Seconds, site: Site) -> list[Plan]:
-    """Return one plan per victim: its first letter that works; one for whom none works fails."""
+    """Return one plan per victim: its first letter that works; one for which none works fails."""
     return [_plan(job, now, site) for job in victims]
 
 

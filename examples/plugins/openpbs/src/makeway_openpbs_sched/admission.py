@@ -1,4 +1,4 @@
-"""Keep out whom a limit, dedicated time or a stopped queue keeps out, pending or suspended (sections 2.6 and 5.1)."""
+"""Keep out what a limit, dedicated time or a stopped queue keeps out, pending or suspended (sections 2.6 and 5.1)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _by_limits(job: Job, usage: Usage, site: Site) -> Blocked | None:
 
 
 def can_resume(job: Job, view: ClusterView, now: Seconds, site: Site) -> bool:
-    """Whether a suspended job may go on now: room on its own vnodes, limits, time, and nobody ahead (section 5)."""
+    """Whether a suspended job may go on now: room on its own vnodes, limits, time, and no job ahead (section 5)."""
     if _refused(job, site) or _by_time(job, now, site):
         return False
     if any(limits_hit(job, usage_of(site, view), site)):

@@ -54,7 +54,7 @@ def _standing(job: Job, view: ClusterView, now: Seconds, site: Site) -> Sequence
             found=f"{value} ({level}){span}",
         ),
         _check(
-            "B04", beneath, "does anybody of lower value run?", f"{len(lower)} of {len(pool)}", "preempt_prio"
+            "B04", beneath, "does any job of lower value run?", f"{len(lower)} of {len(pool)}", "preempt_prio"
         ),
     ]
     wanted = site.targets(job)

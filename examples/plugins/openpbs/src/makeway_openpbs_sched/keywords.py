@@ -60,6 +60,6 @@ QUIET = (
     ),
     *("max_concurrent_provision", "max_array_size", "flatuid", "acl_host_enable", "sharing"),
 )
-"""Attributes that say nothing about who makes way for whom; not worth a word."""
+"""Attributes that say nothing about which jobs make way for which; not worth a word."""
 NODE_WORDS = ("arch", "host", "vnode", "hpmem", "vmem")
 """Resources of a vnode that are no amounts, or are not counted here."""

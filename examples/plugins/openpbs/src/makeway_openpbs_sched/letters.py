@@ -41,7 +41,7 @@ class Order:
     def group(self, left: int | None) -> str:
         """Return the letters for so many percent of time left; empty: no method.
 
-        :param left: None: nobody knows; the first group is used.
+        :param left: None: it is not known; the first group is used.
         """
         if left is None or self.dead:
             return self.groups[0]

@@ -18,7 +18,7 @@ def in_order(jobs: Sequence[Job], view: ClusterView, now: Seconds, site: Site) -
     usage = usage_of(site, view)
     on = (
         bool(jobs) and site.is_on(jobs[0], now)[0]
-    )  # while preemption is off nobody has a value (section 1.2)
+    )  # while preemption is off no job has a value (section 1.2)
 
     def place(job: Job) -> tuple[bool, bool, int, bool, Seconds]:
         preempted = is_preempted(job)

@@ -55,7 +55,7 @@ def reason_of(text: str) -> Reason:
 
 
 def entity_of(job: Job, kind: str) -> str:
-    """Return the user, group or project of a job; ``all`` is everybody."""
+    """Return the user, group or project of a job; ``all`` is every one."""
     if kind == "user":
         return job.user
     if kind == "group":

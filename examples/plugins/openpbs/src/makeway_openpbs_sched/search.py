@@ -43,7 +43,7 @@ class Search:
         self._no_escalation = site.settings.version is not Version.V19_1
 
     def run(self) -> Choice | Blocked:
-        """Return whom to take, and where the job then starts, or why nobody is touched."""
+        """Return which jobs to take, and where the job then starts, or why none is touched."""
         found = self._attempt.probe()
         considered = 0
         while not isinstance(found, Placement):
@@ -63,7 +63,7 @@ class Search:
         placement = found
         victims = self._let_off(placement)
         if self._taken and not victims:
-            # an inconsistency: better nobody than the wrong ones
+            # an inconsistency: better none than the wrong ones
             return Blocked(
                 detail="all that were taken turned out needless, though it finds no room beside them"
             )
@@ -78,7 +78,7 @@ class Search:
     def _next(self, reason: Reason) -> int | None:
         """Return the first candidate of the pool that may help with `reason`; None: there is none.
 
-        Those before it were passed over for this reason before: the pool is sorted, and whoever helped with it
+        Those before it were passed over for this reason before: the pool is sorted, and any that helped with it
         has been taken or struck off. Another reason begins again from the front.
         """
         oddities = self._site.settings.project_limit_by_user
@@ -120,14 +120,14 @@ class Search:
             return ""
         return (
             f"once started, its preemption value would fall from {before} ({level}) to {after} ({lower}), "
-            "so nobody makes way for it"
+            "so no job makes way for it"
         )
 
     def _level(self, job: Job) -> tuple[int, str]:
         return self._site.value_and_level(job, self._usage, self._now)
 
     def _why_no_more(self, text: str, reason: Reason) -> str:
-        """Say why nobody is left who could help."""
+        """Say why no job is left that could help."""
         value, level = self._level(self._job)
         oddities = self._site.settings.project_limit_by_user
         risen: list[Job] = []
@@ -147,7 +147,7 @@ class Search:
             who = ", ".join(job.id for job in lifted)
             return f"making way would lift {who} above its preemption value {value} ({level})"
         more = f" once {names} has made way" if names else ""
-        return f"nobody who may make way helps with: {text}{more}"
+        return f"no job that may make way helps with: {text}{more}"
 
     # ---------------------------------------------------------------------------- letting off
     def _let_off(self, placement: Placement) -> list[int]:
@@ -199,7 +199,7 @@ def _broken(job: Job, site: Site, usage: Usage) -> Iterator[bool]:
 def search(
     attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds, site: Site
 ) -> Choice | Blocked:
-    """Search once; nobody is touched unless the whole plan works."""
+    """Search once; no job is touched unless the whole plan works."""
     if admission.incurable(attempt.job, now, site):
         return Blocked(detail="no preemption can cure what blocks it")
     return Search(attempt, candidates, view, now, site).run()

@@ -135,7 +135,7 @@ class Site:
 
     # -------------------------------------------------------------------------------- time
     def clock(self, job: Job, now: Seconds) -> float | None:
-        """Return the time by the site's clock, as if it were UTC; None: nobody says."""
+        """Return the time by the site's clock, as if it were UTC; None: nothing says."""
         if job.spec.wall_submit is not None:
             return job.spec.wall_submit - job.spec.submit_at + now
         begin = self.settings.starts_at

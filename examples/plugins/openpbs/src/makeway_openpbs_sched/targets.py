@@ -1,4 +1,4 @@
-"""Understand ``preempt_targets``: whom a job may preempt at all (section 1.7)."""
+"""Understand ``preempt_targets``: which jobs one may preempt at all (section 1.7)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Targets:
 
     queues: frozenset[str] = frozenset()
     resources: tuple[tuple[str, str], ...] = ()
-    nobody: bool = False
-    """``None``: the job preempts nobody."""
+    none: bool = False
+    """``None``: the job preempts no other."""
 
     def fit(self, running: Job) -> bool:
         """Whether a running job is a target."""
@@ -55,7 +55,7 @@ def targets_of(text: str, queues: Collection[str], resources: Collection[str]) -
     if any(item.lower() == "none" for item in items):
         if len(items) > 1:
             raise ValueError(f"preempt_targets: got {text!r}; None stands alone")
-        return Targets(nobody=True)
+        return Targets(none=True)
     named: set[str] = set()
     asked: list[tuple[str, str]] = []
     for item in items:

@@ -1,4 +1,4 @@
-"""Tell TORQUE's sched_config from OpenPBS's: the same ancestor, but a scheduler that preempts nobody."""
+"""Tell TORQUE's sched_config from OpenPBS's: the same ancestor, but a scheduler that never preempts."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def is_torque(lines: Iterable[Line]) -> bool:
 def sentence(file: str) -> str:
     """Say what such a file is good for here."""
     return (
-        f"{file} is TORQUE's, whose pbs_sched preempts nobody: by_queue, round_robin and help_starving_jobs are "
+        f"{file} is TORQUE's, whose pbs_sched never preempts: by_queue, round_robin and help_starving_jobs are "
         "read as OpenPBS means them, its other options and its queues are not"
     )

@@ -44,7 +44,7 @@ def into(common: Common) -> Translated:
                 Term(f"{each.name}: grace_time {each.grace_time:g} s", "", "PBS gives no time to save")
             )
     if config.policy.preemption.exempt_time:
-        terms.append(Term("exempt_time", "", "PBS protects nobody for a time"))
+        terms.append(Term("exempt_time", "", "PBS protects no job for a time"))
     settings = {"preempt_order": _LETTERS.get(mode, "R"), "preempt_queue_prio": _EXPRESS}
     policy = attrs.evolve(config.policy, settings={**config.policy.settings, NAME: settings})
     return attrs.evolve(config, partition=tuple(tables), policy=policy), terms

@@ -1,4 +1,4 @@
-"""Name whom a job may preempt, in the order in which they are taken (sections 2.5, 2.6, 3.3 and 3.5)."""
+"""Name which jobs one may preempt, in the order in which they are taken (sections 2.5, 2.6, 3.3 and 3.5)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ ROUNDS = 5
 
 
 def candidates(preemptor: Job, view: ClusterView, now: Seconds, site: Site) -> Candidates:
-    """Return whom `preemptor` may preempt, lowest value and most recent start first."""
+    """Return which jobs `preemptor` may preempt, lowest value and most recent start first."""
     on, changes = site.is_on(preemptor, now)
     if not on:
-        return _nobody("preemptive_sched is off now", changes)
+        return _none("preemptive_sched is off now", changes)
     settings = site.settings
     attempts = settings.preempt_attempts
     if attempts is not None and view.searches >= attempts:
         text = f"preempt_attempts: {attempts} searches were made in this cycle"
-        return _nobody(text, now + settings.scheduler_iteration)
+        return _none(text, now + settings.scheduler_iteration)
     if "aoe" in preemptor.spec.attributes:
-        return _nobody("it asks for provisioning (aoe), and such jobs preempt nobody")
+        return _none("it asks for provisioning (aoe), and such jobs preempt no other")
     usage = usage_of(site, view)
     value, level = site.value_and_level(preemptor, usage, now)
     pool = running(view.active)
     values = {job.id: site.value(job, usage, now) for job in pool}
     again = _starves_at(preemptor, now, site)
     if not site.beneath(preemptor, value, values):
-        return _nobody(f"its preemption value is {value} ({level}), and nobody who runs is beneath", again)
+        return _none(f"its preemption value is {value} ({level}), and no running job is beneath", again)
     protected: dict[str, str] = {}
     kept: list[Job] = []
     for job in pool:
@@ -56,7 +56,7 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds, site: Site) -> C
     )
 
 
-def _nobody(note: str, again: Seconds | None = None) -> Candidates:
+def _none(note: str, again: Seconds | None = None) -> Candidates:
     return Candidates(note=note, ask_again_at=again)
 
 
@@ -98,7 +98,7 @@ def _safe(
 
 
 def _could_hold(job: Job, preemptor: Job, view: ClusterView) -> bool:
-    """Whether on one of the job's vnodes a chunk of the preemptor would fit if nobody else were there (f)."""
+    """Whether on one of the job's vnodes a chunk of the preemptor would fit if no other job were there (f)."""
     asked = request_of(preemptor)
     held = job.allocation
     for index in held.node_indices if held is not None else ():

@@ -1,6 +1,6 @@
 """Protect jobs by the clock (``protect/calendar``): some jobs in some hours, and all that end soon.
 
-A rule names accounts, users or jobs, and the hours of the week in which nobody may displace them. Besides,
+A rule names accounts, users or jobs, and the hours of the week in which no job may displace them. Besides,
 a job within so many minutes of its time limit may be protected, whatever the hour. Hours are those of the
 site; where the workload has no wall-clock times, ``start`` says when the replay begins.
 """
@@ -36,7 +36,7 @@ def makeway_check(settings: Mapping[type[Any], Any]) -> list[Finding]:
         text = "hours count for workloads with wall-clock times only; 'start' says when another replay begins"
         found.append(Finding(level="note", where=f"{PATH}.rule[{timed[0]}].hours", message=text))
     if not own.rule and not own.last_minutes:
-        text = "it protects nobody: there is neither a rule nor last_minutes"
+        text = "it protects no job: there is neither a rule nor last_minutes"
         found.append(Finding(level="warning", where=PATH, message=text))
     return found
 
@@ -45,7 +45,7 @@ def makeway_check(settings: Mapping[type[Any], Any]) -> list[Finding]:
 def makeway_protect(
     preemptor: Job, candidates: Sequence[Job], view: ClusterView, now: Seconds
 ) -> dict[str, str | Protection]:
-    """Protect whom a rule covers at this hour, and whose time limit is near; the first reason counts."""
+    """Protect jobs that a rule covers at this hour, and those whose time limit is near; the first reason counts."""
     settings = view.settings(Settings)
     clock = _Clock(settings, (preemptor, *candidates), now)
     safe: dict[str, str | Protection] = {}
@@ -103,7 +103,7 @@ class _Clock:
         return Protection(reason=f"calendar rule {rule.name!r}: until {shown}", until=until)
 
     def _unix(self) -> float | None:
-        """Return the time as Unix time: by the workload, else by ``start``; None: nobody says."""
+        """Return the time as Unix time: by the workload, else by ``start``; None: nothing says."""
         for job in self._jobs:
             if job.spec.wall_submit is not None:
                 return job.spec.wall_submit - job.spec.submit_at + self._now
@@ -114,5 +114,5 @@ class _Clock:
 _NO_CLOCK = (
     "its hours cannot be told, for the workload has no wall-clock times; "
     "say when the replay begins (start = 2026-03-02T00:00:00), "
-    "or set without_clock to 'closed' (protect nobody by hours) or 'open' (at all hours)"
+    "or set without_clock to 'closed' (protect no job by hours) or 'open' (at all hours)"
 )

@@ -22,7 +22,7 @@ class WithoutClock(enum.Enum):
     ERROR = "error"
     """The run ends with an error that says what to do."""
     CLOSED = "closed"
-    """No hours are ever open: rules with hours protect nobody."""
+    """No hours are ever open: rules with hours protect no job."""
     OPEN = "open"
     """All hours are open: rules with hours protect always."""
 
@@ -73,7 +73,7 @@ class Rule:
         if not self.name.strip():
             raise ValueError("name: it is shown to people; allowed: some text")
         if not (self.accounts or self.users or self.jobs):
-            text = 'it names nobody; add accounts, users or jobs (users = ["*"] is everybody)'
+            text = 'it names no job; add accounts, users or jobs (users = ["*"] is all of them)'
             raise ValueError(f"rule {self.name!r}: {text}")
 
     def is_about(self, job: Job) -> bool:
@@ -101,7 +101,7 @@ class Settings:
     """When the replay begins, for workloads without wall-clock times."""
     without_clock: WithoutClock = WithoutClock.ERROR
     last_minutes: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
-    """Whoever has no more than so many minutes left until its time limit is safe; 0: nobody is."""
+    """A job that has no more than so many minutes left until its time limit is safe; 0: none is."""
     rule: tuple[Rule, ...] = ()
 
     @property

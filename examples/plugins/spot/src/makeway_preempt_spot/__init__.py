@@ -1,6 +1,6 @@
 """Let high-priority jobs evict spot jobs where that costs least (``preempt/spot``).
 
-Spot jobs run on GPUs that nobody else wants now. A high-priority job that does not fit evicts some of them.
+Spot jobs run on GPUs that no other job wants now. A high-priority job that does not fit evicts some of them.
 An eviction throws away the GPU time since the victim's last checkpoint, and costs its GPUs the time that it takes to
 begin again. Of several ways to make room the cheapest is taken.
 
@@ -35,7 +35,7 @@ class Settings:
     """``[policy.settings."preempt/spot"]``."""
 
     spot: tuple[str, ...] = ("Spot",)
-    """QOS whose jobs may be evicted; jobs of these evict nobody."""
+    """QOS whose jobs may be evicted; jobs of these evict none."""
     restart_cost: float = attrs.field(default=60.0, validator=attrs.validators.ge(0))
     """Seconds that a job needs to begin again."""
     resource: str = "gpu"
@@ -49,7 +49,7 @@ def makeway_settings() -> type[Settings]:
 
 
 def is_spot(job: Job, settings: Settings) -> bool:
-    """Whether a job may be evicted, and evicts nobody."""
+    """Whether a job may be evicted, and evicts none."""
     return job.qos is not None and job.qos.name in settings.spot
 
 
@@ -87,7 +87,7 @@ def makeway_preempt_candidates(
     """Name running spot jobs for a high-priority job, the cheapest first."""
     settings = view.settings(Settings)
     if is_spot(preemptor, settings):
-        return Candidates(note="spot jobs evict nobody")
+        return Candidates(note="spot jobs evict no other")
     spot = [job for job in active if job.state is JobState.RUNNING and is_spot(job, settings)]
     spot.sort(key=lambda job: (cost(job, settings, now), -job.index))
     return Candidates(
@@ -125,7 +125,7 @@ def makeway_search(
 
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
-    """Let everybody make way in the cluster's mode."""
+    """Let each job make way in the cluster's mode."""
     return [view.preempt_mode.action or PreemptMode.OFF] * len(jobs)
 
 

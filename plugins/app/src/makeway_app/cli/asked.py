@@ -10,8 +10,8 @@ import attrs
 
 from makeway.config import Config, MappingRule
 from makeway.errors import ConfigError
-from makeway.foreign import Loaded
 from makeway.model import Seconds
+from makeway.readers.api import Loaded
 from makeway.readers.mapping import check_mapping
 from makeway_app.cli.changes import change
 from makeway_app.cli.inputs import load_config, reader_of

@@ -13,7 +13,7 @@ import click
 from makeway import registry
 from makeway.config import Config, build_cluster, validate
 from makeway.errors import ConfigError, Finding, MakewayError, PluginError, Problem
-from makeway.foreign import Loaded
+from makeway.readers.api import Loaded
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import apply_mapping, check_mapping
 from makeway.vendors import Vendor, named, vendors

@@ -16,9 +16,9 @@ from makeway import registry
 from makeway.bounds import toml_of
 from makeway.config import Config, PolicyTable, parse_toml, validate
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
-from makeway.foreign import Accounts, Loaded
+from makeway.foreign import Accounts
 from makeway.model import NOTHING
-from makeway.readers.api import ReadOptions, Workload
+from makeway.readers.api import Loaded, ReadOptions, Workload
 from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
 from makeway.settings import structure

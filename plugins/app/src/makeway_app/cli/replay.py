@@ -21,8 +21,8 @@ from rich.text import Text
 from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import Loaded
 from makeway.model import Seconds, Vocabulary
+from makeway.readers.api import Loaded
 from makeway.readers.lines import read_text
 from makeway.state import State, read_state
 from makeway_app import status

@@ -10,8 +10,8 @@ import attrs
 
 from makeway import registry
 from makeway.config import Config
-from makeway.foreign import Loaded
 from makeway.model import Seconds
+from makeway.readers.api import Loaded
 from makeway.state import State
 
 CONFIGURED = "as configured"

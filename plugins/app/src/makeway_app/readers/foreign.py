@@ -12,8 +12,8 @@ import attrs
 from makeway.bounds import toml_of
 from makeway.config import Config, validate
 from makeway.errors import ConfigError, Problem, place_of
-from makeway.foreign import Accounts, ForeignReader, ForeignWorkloadReader, Loaded, Source
-from makeway.readers.api import ReadOptions, Workload, WorkloadReader
+from makeway.foreign import Accounts, ForeignReader, ForeignWorkloadReader, Source
+from makeway.readers.api import Loaded, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
 from makeway.readers.seen import Seen
 from makeway.settings import structure

@@ -129,7 +129,7 @@ def _by_file(idle: Iterable[str]) -> list[str]:
 # ------------------------------------------------------------------------------------- building
 def _tables(draft: Draft, said: list[str], guesses: list[str]) -> dict[str, Any]:
     nodes = _nodes(draft, guesses)
-    everybody = [node["name"] for node in nodes]
+    names = [node["name"] for node in nodes]
     default = draft.params.pop("DEFAULT_QUEUE", "").split()
     chosen = next((name for name in default if name in draft.queues), next(iter(draft.queues)))
     for name in default:
@@ -154,7 +154,7 @@ def _tables(draft: Draft, said: list[str], guesses: list[str]) -> dict[str, Any]
     }
     return {
         "node": nodes,
-        "partition": [_queue(name, draft, everybody, said, chosen) for name in draft.queues],
+        "partition": [_queue(name, draft, names, said, chosen) for name in draft.queues],
         "policy": policy,
         "scheduler": {"type": "greedy", "clockwork": _OWN_CLOCK},
     }
@@ -188,9 +188,7 @@ def _node(host: str, table: Mapping[str, str]) -> dict[str, Any]:
     return {**node, "attributes": kept} if kept else node
 
 
-def _queue(
-    name: str, draft: Draft, everybody: Sequence[str], said: list[str], default: str
-) -> dict[str, Any]:
+def _queue(name: str, draft: Draft, names: Sequence[str], said: list[str], default: str) -> dict[str, Any]:
     table = draft.queues[name]
     place = draft.places.get(("queue", name, ""), "lsb.queues")
     priority = int(table.get("PRIORITY", "1"))
@@ -198,11 +196,9 @@ def _queue(
         said.append(f"{place}: PRIORITY {priority} is queued as {_HIGHEST_TIER}, the highest tier there is")
     made: dict[str, Any] = {"name": name, "priority_tier": min(priority, _HIGHEST_TIER)}
     if "HOSTS" in table:
-        listed = hosts_in(table["HOSTS"], draft.host_groups, everybody)
-        hosts = [host for host in listed if host in everybody]
-        if len(hosts) < len(everybody) or not _ALL & {
-            word.partition("+")[0] for word in table["HOSTS"].split()
-        }:
+        listed = hosts_in(table["HOSTS"], draft.host_groups, names)
+        hosts = [host for host in listed if host in names]
+        if len(hosts) < len(names) or not _ALL & {word.partition("+")[0] for word in table["HOSTS"].split()}:
             made["nodes"] = ",".join(hosts)
     if name == default:
         made["default"] = True

@@ -15,8 +15,9 @@ import attrs
 
 from makeway.config import Config, QosTable
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import Knob, Loaded
+from makeway.foreign import Knob
 from makeway.model import NOTHING
+from makeway.readers.api import Loaded
 from makeway_slurm.accounts.tree import ATTRIBUTE, build
 from makeway_slurm.readers.association_rows import Rows
 from makeway_slurm.readers.priority import NAME as PRIORITY

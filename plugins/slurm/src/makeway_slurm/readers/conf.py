@@ -21,8 +21,9 @@ from makeway.config import (
     validate,
 )
 from makeway.errors import ConfigError, Problem
-from makeway.foreign import Knob, Loaded, Source
+from makeway.foreign import Knob, Source
 from makeway.model import NOTHING
+from makeway.readers.api import Loaded
 from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
 from makeway_slurm.readers import gres_conf, knobs, names, releases, resources, site, topologies, topology
