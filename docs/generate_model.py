@@ -64,7 +64,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "AdoptingPrioritizer",
     ),
     "What a reader of files builds": (
-        *("Dialect", "Source", "ForeignReader", "ForeignConfig", "LeftOut", "Accounts", "Loaded"),
+        *("Dialect", "Source", "ForeignReader", "Said", "ForeignConfig", "LeftOut", "Accounts", "Loaded"),
         *(
             "ForeignWorkloadReader",
             "ForeignWorkload",

@@ -59,7 +59,7 @@ class Said:
 
 @attrs.frozen(kw_only=True)
 class ForeignConfig(Said):
-    """What a foreign configuration became."""
+    """What a foreign configuration became, beside what is said of it."""
 
     tables: Mapping[str, Any]
     """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""

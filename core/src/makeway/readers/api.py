@@ -17,7 +17,7 @@ from makeway.worlds.events import Event
 
 @attrs.frozen(kw_only=True)
 class Loaded(Said):
-    """A configuration, whatever file it is from."""
+    """A configuration, whatever file it is from, beside what is said of it."""
 
     config: Config
     """As TOML would say it."""

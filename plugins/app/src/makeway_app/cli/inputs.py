@@ -60,7 +60,8 @@ def load_config(
         found = Loaded(config=_read_toml(path, checked=checked), path=path)
     else:
         asked = reader.asked(release, accounts)
-        found = guarded(reader.name, lambda: asked.read(path, read_companion(nodes) if nodes else None))
+        read = guarded(reader.name, lambda: asked.read(path, read_companion(nodes) if nodes else None))
+        found = attrs.evolve(read, path=path, reader=reader.name)
     if accounts is not None:
         found = _with_accounting(found, accounts, checked=checked, warmed=warmed)
     return found if release is None else attrs.evolve(found, config=on(found.config, release))

@@ -81,7 +81,7 @@ class Adapted:
             raise ConfigError(str(path), [Problem("", wrong)])
         found = self.inner.translate(source)
         if isinstance(found, Loaded):
-            return attrs.evolve(found, path=path, reader=self.name)
+            return found
         beside = companion or {}
         tables = {**found.tables, **beside}
         if not tables.get("node"):
@@ -107,8 +107,6 @@ class Adapted:
             raise ConfigError(str(path), problems) from None
         return Loaded(
             config=config,
-            path=path,
-            reader=self.name,
             warnings=found.warnings if beside.get("node") else (*found.guesses, *found.warnings),
             refused=found.refused,
             matters=found.matters,
