@@ -135,6 +135,6 @@ def length(seconds: Seconds) -> str:
     return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}" if days else shown
 
 
-def counted(number: int, word: str) -> str:
+def counted(number: float, word: str) -> str:
     """Return ``1 node``, ``2 nodes``."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -7,7 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from makeway_app.report import Beside, clock, count, instant, short_name
+from makeway.obstacle import counted
+from makeway_app.report import Beside, clock, instant, short_name
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_instants(seconds: float, shown: str) -> None:
 
 def test_counts() -> None:
     """One thing, many things."""
-    assert [count(n, "job") for n in (0, 1, 1000)] == ["0 jobs", "1 job", "1,000 jobs"]
+    assert [counted(n, "job") for n in (0, 1, 1000)] == ["0 jobs", "1 job", "1,000 jobs"]
 
 
 def test_letters_of_runs() -> None:

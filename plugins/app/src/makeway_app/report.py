@@ -20,6 +20,7 @@ from rich.text import Text
 from makeway.foreign import Term, Way
 from makeway.metrics import Metrics, median
 from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy
+from makeway.obstacle import counted, length
 from makeway.readers.api import Rejected, Workload
 from makeway_app import status
 from makeway_app.judged import LEAST, Judged, judge
@@ -110,22 +111,12 @@ def column(
 # ----------------------------------------------------------------------------------- words
 def clock(seconds: Seconds) -> str:
     """Return a length of time: 12.5 s, 0:02:00, 3-04:05:06."""
-    if seconds < 60:
-        return f"{round(seconds, 2):g} s"
-    days, rest = divmod(round(seconds), 86400)
-    hours, rest = divmod(rest, 3600)
-    shown = f"{hours}:{rest // 60:02}:{rest % 60:02}"
-    return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}" if days else shown
+    return f"{round(seconds, 2):g} s" if seconds < 60 else length(seconds)
 
 
 def instant(seconds: Seconds) -> str:
     """Return an instant of the replay, to the microsecond."""
     return f"{seconds:,.6f}".rstrip("0").rstrip(".") + " s"
-
-
-def count(number: float, word: str) -> str:
-    """Return 1 job, 2 jobs."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def table(*headings: str, left: int = 1) -> Table:
@@ -206,8 +197,8 @@ def summary(columns: Sequence[Column], seed: int = 0) -> Iterator[RenderableType
 
 
 def _heading(column: Column) -> str:
-    jobs = count(column.figures["jobs"], "job")
-    return f"{jobs} of {column.workload.name} on {count(column.nodes, column.node_noun)}"
+    jobs = counted(column.figures["jobs"], "job")
+    return f"{jobs} of {column.workload.name} on {counted(column.nodes, column.node_noun)}"
 
 
 @attrs.frozen
@@ -360,7 +351,7 @@ def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
         metrics = column.metrics
         if metrics.young_victims:
             whose = f"{name}: " if len(columns) > 1 else ""
-            of = count(metrics.preemptions, "preemption")
+            of = counted(metrics.preemptions, "preemption")
             age = f"less than {column.young_age:g} s before"
             text = f"{whose}{metrics.young_victims:,} of {of} hit jobs that had started {age}"
             if not column.keeps_freed:
@@ -418,7 +409,7 @@ def _judgements(columns: Sequence[Column], seed: int) -> Text:
             (mean, wait), *more = found
             said = [f"{mean.name}, {name} less A: {signed(mean.show, wait.value)}"]
             said += [f"{figure.name} {signed(figure.show, each.value)}" for figure, each in more]
-            parts = count(wait.parts, "hour")
+            parts = counted(wait.parts, "hour")
             lines.append(Text(f"{', '.join(said)}; not judged: {parts} with jobs, and {LEAST} are needed"))
     return Text("\n").join(lines)
 
@@ -457,7 +448,7 @@ def _judged(figure: _Figure, run: str, found: Judged) -> Text:
     what = f"{figure.name}, {run} less A: {signed(figure.show, found.value)}"
     if _is_nothing(found):
         return Text(f"{what}: the same")
-    drawn = f"95% of logs drawn from its {count(found.parts, found.unit)}"
+    drawn = f"95% of logs drawn from its {counted(found.parts, found.unit)}"
     between = f"{drawn}: {signed(figure.show, found.low)} to {signed(figure.show, found.high)}"
     if not found.differs:
         return Text(f"{what}; {between}: no difference can be told")
@@ -583,11 +574,11 @@ def left_out(columns: Sequence[Column]) -> str:
     """
     rows = max(column.workload.faulty_count for column in columns)
     jobs = max(len(column.unrunnable) for column in columns)
-    parts = [f"{count(rows, 'row')} cannot be used"] if rows else []
-    parts += [f"{count(jobs, 'job')} can never run here"] if jobs else []
+    parts = [f"{counted(rows, 'row')} cannot be used"] if rows else []
+    parts += [f"{counted(jobs, 'job')} can never run here"] if jobs else []
     stopped = max(len(column.stopped) for column in columns)
     parts += (
-        [f"{count(stopped, 'job')} {'stays' if stopped == 1 else 'stay'} suspended for good"]
+        [f"{counted(stopped, 'job')} {'stays' if stopped == 1 else 'stay'} suspended for good"]
         if stopped
         else []
     )
@@ -624,8 +615,8 @@ def _stuck(engine: Engine) -> Mapping[str, Sequence[Job]]:
 def _left_out(column: Column) -> Iterator[RenderableType]:
     rows, jobs = column.workload.rejected_count, len(column.unrunnable)
     if rows or jobs:
-        parts = [f"{count(rows, 'row')} unusable"] if rows else []
-        parts += [f"{count(jobs, 'job')} that can never run here"] if jobs else []
+        parts = [f"{counted(rows, 'row')} unusable"] if rows else []
+        parts += [f"{counted(jobs, 'job')} that can never run here"] if jobs else []
         usual = column.workload.usual_count
         if 0 < usual < rows:
             parts[0] += f" ({usual:,} of them as usual: not run, or not known)"
@@ -635,18 +626,18 @@ def _left_out(column: Column) -> Iterator[RenderableType]:
     if column.stuck:
         number = sum(len(ids) for _, ids in column.stuck)
         verb = "waits" if number == 1 else "wait"
-        text = f"{count(number, 'job')} that still {verb} when nothing happens any more"
+        text = f"{counted(number, 'job')} that still {verb} when nothing happens any more"
         told = (f"  {reason}: {_ids(ids)}" for reason, ids in column.stuck)
         yield Text("\n".join([text, *told]))
     if column.stopped:
         verb = "is" if len(column.stopped) == 1 else "are"
         text = (
-            f"{count(len(column.stopped), 'job')} that {verb} still suspended when nothing happens any more"
+            f"{counted(len(column.stopped), 'job')} that {verb} still suspended when nothing happens any more"
         )
         lines = [f"{job}: {why}" for job, why in column.stopped]
         yield Text("\n".join([text, *_first(lines, len(lines), "makeway explain")]))
     if column.refusals:
-        text = f"{count(len(column.refusals), 'command')} refused"
+        text = f"{counted(len(column.refusals), 'command')} refused"
         yield Text("\n".join([text, *_first(column.refusals, len(column.refusals), "--log FILE")]))
 
 

@@ -8,6 +8,7 @@ from makeway import registry
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.escapes import printable_lines
+from makeway.obstacle import counted
 from makeway_app.cli.asked import Asked
 from makeway_app.cli.group import TRACE, UNUSABLE, switched_on
 from makeway_app.cli.inputs import check_plugins, with_actions
@@ -19,7 +20,7 @@ from makeway_app.cli.terminal import console, note
 from makeway_app.readers.commands import commands_with
 from makeway_app.replay import Options
 from makeway_app.replay import replay as run_replay
-from makeway_app.report import count, rejection
+from makeway_app.report import rejection
 from makeway_explain.story import Witness
 from makeway_explain.story import explain as story
 
@@ -43,7 +44,7 @@ def explain(
     check_plugins(configured, str(config), request.plugins, loaded.places)
     remarks = len(loaded.warnings) + len(loaded.matters) + len(loaded.refused) + len(loaded.unmodelled)
     if remarks:
-        note("note", [f"{count(remarks, 'warning')} about {config}; see makeway check"])
+        note("note", [f"{counted(remarks, 'warning')} about {config}; see makeway check"])
     unusable = _unusable_rows(request, configured, job)
     note("note", unusable)
     witness = Witness(job, native=loaded.reader is None)
@@ -94,7 +95,7 @@ def _unusable_rows(request: Request, config: Config, wanted: str) -> list[str]:
         raise click.exceptions.Exit(UNUSABLE)
     span = f", {next(iter(ids))} to {next(reversed(ids))}" if ids else ""
     bad = workload.rejected_count
-    unusable = f", and {count(bad, 'row')} that cannot be used" if bad else ""
+    unusable = f", and {counted(bad, 'row')} that cannot be used" if bad else ""
     known = f"there are {len(ids):,}{span}{unusable}"
     text = f"no job {wanted!r} in {workload.name}; {known}{nearest(wanted, ids)}"
     raise ConfigError("--job", [Problem("", text)])

@@ -17,10 +17,11 @@ from makeway.bitmap import NodeBits
 from makeway.errors import place_of
 from makeway.metrics import tidy
 from makeway.model import NOTHING, Check, Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
+from makeway.obstacle import counted
 from makeway.record import Decision, History, Preemption
 from makeway.worlds.events import Command
 from makeway_app.replay import Run
-from makeway_app.report import clock, count, instant, stay_told
+from makeway_app.report import clock, instant, stay_told
 from makeway_engine.engine import Engine
 from makeway_engine.queue import NEVER
 from makeway_explain.scarce import more_cpus, scarce
@@ -248,7 +249,7 @@ def _heading(run: Run, history: History) -> Iterator[str]:
     words = _words(run)
     qos = f", {words.noun('QOS')} {job.qos.name}" if job.qos is not None else ""
     limit = "no time limit" if job.time_limit is None else f"limit {clock(job.time_limit)}"
-    size = count(job.size, words.noun("node"))
+    size = counted(job.size, words.noun("node"))
     yield (
         f"job {job.id}{name} of user {job.user}: {size}, {limit}, "
         f"{words.noun('partition')} {partitions}{qos}, submitted at {instant(spec.submit_at)}"
@@ -277,7 +278,7 @@ def _outcome(run: Run, history: History) -> Iterator[str]:
     ended = history.ended_at
     yield state if ended is None else f"{state} at {instant(ended)}"
     if job.restarts:
-        yield f"started again {count(job.restarts, 'time')}"
+        yield f"started again {counted(job.restarts, 'time')}"
     if history.lost:
         yield f"{history.lost / 3600:,.2f} core-hours of work lost"
 
@@ -326,7 +327,7 @@ def _lines(entries: Iterable[Entry]) -> Iterator[str]:
         often = ""
         if len(group) > 1:
             total = sum(end - start for start, end, _ in group)
-            often = f" ({count(len(group), 'time')}{f', {clock(total)} in all' if total else ''})"
+            often = f" ({counted(len(group), 'time')}{f', {clock(total)} in all' if total else ''})"
         yield f"{_span(group[0][0], group[-1][1])}{often}: {group[-1][2]}"
 
 
@@ -364,9 +365,9 @@ def _overtook(run: Run, history: History) -> Iterator[str]:
     alike = [each for each in later if set(each.job.spec.licenses) & set(job.spec.licenses)]
     if alike:
         named = ", ".join(sorted(set(job.spec.licenses)))
-        yield f"{count(len(alike), 'job')} with licences of {named}: {_few([each.job.id for each in alike])}"
+        yield f"{counted(len(alike), 'job')} with licences of {named}: {_few([each.job.id for each in alike])}"
     elif len(later) >= _MANY_LATER:
-        yield f"{count(len(later), 'job')}: {_few([each.job.id for each in later])}"
+        yield f"{counted(len(later), 'job')}: {_few([each.job.id for each in later])}"
 
 
 def _stayed(stretches: Sequence[Stretch], places: Mapping[str, str]) -> Iterator[str]:
@@ -471,7 +472,7 @@ def _told(run: Run, group: Sequence[Decision], witness: Witness) -> Iterator[str
     last = group[-1]
     known = (witness.short.get((each.job, each.at)) for each in reversed(group))
     short = next((lines for lines in known if lines), ()) if last.outcome != "starts" else ()
-    times = f" ({count(len(group), 'attempt')})" if len(group) > 1 else ""
+    times = f" ({counted(len(group), 'attempt')})" if len(group) > 1 else ""
     when = _span(group[0].at, last.at)
     yield f"{when}{times}: {_verdict(run, last)}"
     for line in short:
@@ -521,7 +522,7 @@ def _unable(run: Run, entries: Iterable[tuple[Seconds, str, str]]) -> Iterator[s
     for at, victim, why in entries:
         times.setdefault((victim, why), []).append(at)
     for (victim, why), instants in times.items():
-        again = f" ({count(len(instants), 'time')})" if len(instants) > 1 else ""
+        again = f" ({counted(len(instants), 'time')})" if len(instants) > 1 else ""
         yield f"{_span(instants[0], instants[-1])}{again}: {_named(run, victim)}: {why}"
 
 

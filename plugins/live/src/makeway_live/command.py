@@ -12,6 +12,7 @@ import click
 
 from makeway.config import Config, JournalTable, parse_toml
 from makeway.escapes import printable
+from makeway.obstacle import counted
 from makeway_app.cli.group import Helpful
 from makeway_live.compaction import compact as compact_file
 from makeway_live.contents import Contents, contents, lines
@@ -86,7 +87,7 @@ def compact(file: Path, dry_run: bool, **rules: Any) -> None:
     before = file.stat().st_size
     dropped = compact_file(file, table, time.time(), dry=dry_run)
     verb = "would drop" if dry_run else "dropped"
-    click.echo(f"{verb} {_count(dropped.steps, 'step')} and {_count(dropped.jobs, 'job')}")
+    click.echo(f"{verb} {counted(dropped.steps, 'step')} and {counted(dropped.jobs, 'job')}")
     if not dry_run:
         click.echo(f"{_size(before)} before, {_size(file.stat().st_size)} now")
 
@@ -129,10 +130,6 @@ def _when(at: float | None) -> str:
 
 def _size(size: int) -> str:
     return f"{size / _MEBIBYTE:,.1f} MiB"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 __all__ = ["journal"]

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway_app.report import Beside, count
+from makeway.obstacle import counted
+from makeway_app.report import Beside
 from makeway_sweep.plan import Axis
 from makeway_sweep.summary import COLUMNS, Row, effects, shown
 
@@ -29,7 +30,7 @@ def tables(axes: Sequence[Axis], rows: Sequence[Row]) -> Iterator[RenderableType
     front = [row for row in rows if row.front]
     if len(rows) <= MOST:
         yield Text(
-            f"{count(len(rows), 'run')}; * is on the pareto front of mean wait against lost work{_own(rows)}"
+            f"{counted(len(rows), 'run')}; * is on the pareto front of mean wait against lost work{_own(rows)}"
         )
         yield _runs(axes, rows)
     else:

@@ -13,8 +13,8 @@ import numpy as np
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, Seconds
+from makeway.obstacle import counted
 from makeway_app.judged import LEAST, UNITS
-from makeway_app.report import count
 
 KINDS = ("partition", "qos", "account", "user")
 """By what jobs are grouped."""
@@ -69,7 +69,7 @@ class Log:
     def stretches(self) -> str:
         """What these are called."""
         week = self.stretch * self.length == WEEK
-        return "weeks" if week else f"stretches of {count(self.stretch, self.unit)}"
+        return "weeks" if week else f"stretches of {counted(self.stretch, self.unit)}"
 
     @functools.cached_property
     def _names(self) -> dict[str, list[str]]:
@@ -77,11 +77,11 @@ class Log:
 
     def names(self, kind: str) -> list[str]:
         """Return the groups of a kind, those with most jobs first."""
-        counted: dict[str, int] = {}
+        jobs_of: dict[str, int] = {}
         for name in self._names[kind]:
             if name:
-                counted[name] = counted.get(name, 0) + 1
-        return sorted(counted, key=lambda name: (-counted[name], name))
+                jobs_of[name] = jobs_of.get(name, 0) + 1
+        return sorted(jobs_of, key=lambda name: (-jobs_of[name], name))
 
     def mask(self, group: Group | None) -> Array:
         """Return which jobs are of a group."""

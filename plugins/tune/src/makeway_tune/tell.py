@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway_app.report import Beside, count, signed
+from makeway.obstacle import counted
+from makeway_app.report import Beside, signed
 from makeway_report.interval import between
 from makeway_tune.answer import STATS, Answer, Candidate
 from makeway_tune.goals import RATES, WAIT, Measure
@@ -197,10 +198,10 @@ def heading(log: Log, tried: int, days: int, jobs: int, whole: int) -> Text:
     :param days: parts of the log on which candidates were tried, which have so many jobs.
     :param whole: candidates that were replayed over all of it.
     """
-    stretch = "week" if days * log.length == WEEK else log.unit if days == 1 else count(days, log.unit)
+    stretch = "week" if days * log.length == WEEK else log.unit if days == 1 else counted(days, log.unit)
     return Text(
-        f"{count(len(log.jobs), 'job')} over {log.days:,.1f} days; {count(tried, 'candidate')} on the "
-        f"{count(jobs, 'job')} of the busiest {stretch}, {count(whole, 'finalist')} on all"
+        f"{counted(len(log.jobs), 'job')} over {log.days:,.1f} days; {counted(tried, 'candidate')} on the "
+        f"{counted(jobs, 'job')} of the busiest {stretch}, {counted(whole, 'finalist')} on all"
     )
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
-from makeway_app.report import clock, count, short_name
+from makeway.obstacle import counted
+from makeway_app.report import clock, short_name
 from makeway_sweep.work import Outcome
 from makeway_tune.answer import Answer, answer, candidate, groups_of, measures_of, score_of
 from makeway_tune.facts import Costs, Facts, facts_of, of_each
@@ -146,8 +147,8 @@ class Work:
             self.cut.append(f"{few:,} of them given up: a replay took more than {clock(self._longest)}")
         if self.days < self._most:
             self.cut.append(
-                f"candidates were tried on {count(self.days, self.log.unit)} of the log, "
-                f"not {count(self._most, self.log.unit)}, for want of time"
+                f"candidates were tried on {counted(self.days, self.log.unit)} of the log, "
+                f"not {counted(self._most, self.log.unit)}, for want of time"
             )
         return tried
 

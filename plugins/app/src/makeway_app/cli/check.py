@@ -13,6 +13,7 @@ import click
 from makeway import registry
 from makeway.config import Config, build_cluster, validate
 from makeway.errors import ConfigError, Finding, MakewayError, PluginError, Problem
+from makeway.obstacle import counted
 from makeway.readers.api import Loaded
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import apply_mapping, check_mapping
@@ -32,7 +33,7 @@ from makeway_app.cli.terminal import show
 from makeway_app.readers.commands import commands_of
 from makeway_app.readers.native import workload_of_tables
 from makeway_app.readers.outages import outages_of
-from makeway_app.report import count, terms_table, ways_table
+from makeway_app.report import terms_table, ways_table
 
 _OURS = "world/local"
 """The world in which makeway's own daemon runs the jobs."""
@@ -222,5 +223,5 @@ def _line(finding: Finding) -> str:
 
 
 def _score(levels: Sequence[str]) -> str:
-    parts = [count(levels.count(level), level) for level in _COLOURS if level in levels]
+    parts = [counted(levels.count(level), level) for level in _COLOURS if level in levels]
     return ", ".join(parts) or "nothing to complain about"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from makeway.foreign import LeftOut
-from makeway_app.report import count
+from makeway.obstacle import counted
 
 _SHOWN = 5
 """Most lines named for one parameter."""
@@ -17,7 +17,7 @@ def listed(found: Sequence[LeftOut], what: str) -> Iterator[str]:
     :param what: what is said of them all: ``not modelled, may matter``.
     """
     for file, rows in _by_file(found).items():
-        yield f"{what}: {count(len(rows), 'parameter')}{f' of {file}' if file else ''}"
+        yield f"{what}: {counted(len(rows), 'parameter')}{f' of {file}' if file else ''}"
         yield from (f"  {name}{_lines(numbers)}" for name, numbers in rows.items())
 
 
@@ -26,7 +26,7 @@ def in_short(found: Sequence[LeftOut], file: str) -> str:
     if not found:
         return ""
     verb = "is" if len(found) == 1 else "are"
-    return f"{count(len(found), 'parameter')} of {file} that may matter {verb} not modelled; makeway check lists them"
+    return f"{counted(len(found), 'parameter')} of {file} that may matter {verb} not modelled; makeway check lists them"
 
 
 def _by_file(found: Sequence[LeftOut]) -> dict[str, dict[str, list[str]]]:

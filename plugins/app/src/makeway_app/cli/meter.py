@@ -19,8 +19,9 @@ import attrs
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from makeway.obstacle import counted
 from makeway.readers.api import Workload
-from makeway_app.report import clock, count
+from makeway_app.report import clock
 from makeway_engine.engine import Engine
 
 _STATE, _SHARE, _NOW, _SUBMITTED, _ENDED, _TOTAL, _LIMIT, _EPOCH = range(8)
@@ -132,7 +133,7 @@ class Gauge:
     @property
     def jobs(self) -> str:
         """602 of 1,239 jobs, those that have ended."""
-        return f"{self.ended:,} of {count(self.total, 'job')}" if self.total else count(self.ended, "job")
+        return f"{self.ended:,} of {counted(self.total, 'job')}" if self.total else counted(self.ended, "job")
 
     def left(self, elapsed: float) -> str:
         """Return an estimate of the time left after so many seconds; empty: not known yet."""

@@ -23,12 +23,12 @@ from makeway.errors import ConfigError, Problem
 from makeway.history import History, Interval, Preemption
 from makeway.metrics import tidy
 from makeway.model import JobState, Seconds
+from makeway.obstacle import counted
 from makeway.record import Recorder
 from makeway.settings import unstructure
 from makeway.vendors import Vendor, of_releases
 from makeway_app.cli.changes import parts_of, split
 from makeway_app.cli.processes import cores, side_by_side
-from makeway_app.report import count
 
 KEY = "release"
 """Key of ``--compare`` that reads CONFIG once more, as another release would."""
@@ -231,12 +231,14 @@ def _told(
     """
     before, after = ends
     jobs = len(before.fates.keys() | after.fates.keys())
-    no_more = f"{count(idle, 'difference')} between them {'changes' if idle == 1 else 'change'} nothing here"
+    no_more = (
+        f"{counted(idle, 'difference')} between them {'changes' if idle == 1 else 'change'} nothing here"
+    )
     if not which:
-        return Text(f"{heading}: what becomes of {count(jobs, 'job')} is the same; {no_more}")
+        return Text(f"{heading}: what becomes of {counted(jobs, 'job')} is the same; {no_more}")
     changes = _changes(before, after)
     changed = sum(len(names) for _, names in changes)
-    lines = [f"{heading}: {changed:,} of {count(jobs, 'job')} fare otherwise", *_listed(changes)]
+    lines = [f"{heading}: {changed:,} of {counted(jobs, 'job')} fare otherwise", *_listed(changes)]
     for step, was, becomes in which:
         lines += [f"because of {step.text}", *_listed(_changes(was, becomes))]
     return Text("\n".join([*lines, no_more] if idle else lines))

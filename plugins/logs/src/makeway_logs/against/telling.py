@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway_app.report import Beside, Column, clock, count, hours
+from makeway.obstacle import counted
+from makeway_app.report import Beside, Column, clock, hours
 from makeway_logs.against import figures
 from makeway_logs.against.row import Count, Row
 
@@ -31,7 +32,7 @@ def tables(
     matters: Sequence[str],
 ) -> Iterator[RenderableType]:
     """Yield the comparison."""
-    yield Text(f"against the log: {count(len(rows), 'job')} compared")
+    yield Text(f"against the log: {counted(len(rows), 'job')} compared")
     if not rows:
         yield Text("\n".join(_left_out(missing)))
         return
@@ -136,7 +137,7 @@ def verdicts(rows: Sequence[Row]) -> Iterator[str]:
     if found.off is None:
         yield "no job waited in the log, so that averages of waits cannot be compared"
     else:
-        span = f"over {count(found.days, 'day')}"
+        span = f"over {counted(found.days, 'day')}"
         text = f"the two-week moving average of waits is {found.off:.1%} off {span}; {_YARDSTICK}"
         yield text
         if found.off <= _GOOD:
@@ -146,7 +147,7 @@ def verdicts(rows: Sequence[Row]) -> Iterator[str]:
         else:
             yield "waits here are not those of the site; look at the causes below before comparing policies"
     if len(rows) < _FEW:
-        yield f"averages over {count(len(rows), 'job')} say little"
+        yield f"averages over {counted(len(rows), 'job')} say little"
     priority = figures.priorities(rows)
     if priority is not None:
         yield (
@@ -161,13 +162,13 @@ def verdicts(rows: Sequence[Row]) -> Iterator[str]:
 def _left_out(missing: Counter[str]) -> Iterator[str]:
     for why, number in sorted(missing.items()):
         left = why not in (REQUEUED, BY_HAND)
-        yield f"{count(number, 'job')}{' left out' if left else ''}: {why}"
+        yield f"{counted(number, 'job')}{' left out' if left else ''}: {why}"
 
 
 def _known(rows: Sequence[Row], column: Column, matters: Sequence[str]) -> Iterator[str]:
     """Yield what of the site a replay has not seen."""
     if column.workload.rejected_count:
-        yield f"{count(column.workload.rejected_count, 'row')} of the log cannot be used"
+        yield f"{counted(column.workload.rejected_count, 'row')} of the log cannot be used"
     if not column.warm:
         yield "the machine was empty at the start; --set workload.warm=true begins with the jobs that ran then"
     if all(row.priorities is None for row in rows):
