@@ -6,6 +6,7 @@ that fills a page. A reader of such a format measures it here, or has it parsed 
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +43,18 @@ def toml_of(text: str, source: str) -> dict[str, Any]:
         raise ConfigError(source, [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
     measure(data, source)
     return data
+
+
+def json_of(text: str, source: str, constant: Callable[[str], Any] | None = None) -> Any:
+    """Parse JSON.
+
+    :param constant: takes ``NaN`` and ``Infinity``, which are no JSON; None: they are numbers.
+    :raises ConfigError: it is none.
+    """
+    try:
+        return json.loads(text, parse_constant=constant)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(source, [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
 
 
 def measure(

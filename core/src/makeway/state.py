@@ -19,6 +19,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
+from makeway.bounds import json_of
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.model import (
@@ -173,11 +174,7 @@ def read_state(text: str, source: str) -> State:
     :param source: name of the file, for messages.
     :raises ConfigError: with all problems, each with its path.
     """
-    try:
-        data = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-        raise ConfigError(source, [Problem("", f"not valid JSON: {what}")]) from None
+    data = json_of(text, source, _no_constant)
     if not isinstance(data, dict) or "makeway_state" not in data:
         text = 'no state of makeway; allowed: an object with "makeway_state": 1, as `--state-at` writes it'
         raise ConfigError(source, [Problem("", text)])

@@ -6,14 +6,14 @@ whether a policy allows it, or what a whole pass comes to. The code that answers
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem, reason_of
+from makeway.bounds import json_of
+from makeway.errors import ConfigError, Problem
 from makeway.foreign import Dialect, Judgement, Source
 from makeway.hookspecs import hookimpl
 from makeway_kueue_cohort import case, decide, fair, order, passes
@@ -63,10 +63,7 @@ class KueueRecordings:
 
         :raises ConfigError: it is no case of a known kind.
         """
-        try:
-            data = json.loads(source.text)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(source.name, [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
+        data = json_of(source.text, source.name)
         problems = list(_problems(data))
         if problems:
             raise ConfigError(source.name, problems)

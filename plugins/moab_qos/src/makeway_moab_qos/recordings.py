@@ -7,14 +7,14 @@ poll of the resource manager; jobs appear at the minute ``at``, submitted 30 s b
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem, reason_of
+from makeway.bounds import json_of
+from makeway.errors import ConfigError, Problem
 from makeway.foreign import Dialect, Judgement, Played, RecordedScenario, Source
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec, Seconds
@@ -70,10 +70,7 @@ class MauiRecordings:
 
         :raises ConfigError: it is not in the format of the recordings.
         """
-        try:
-            data = json.loads(source.text)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(source.name, [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
+        data = json_of(source.text, source.name)
         problems = list(_problems(data))
         if problems:
             raise ConfigError(source.name, problems)

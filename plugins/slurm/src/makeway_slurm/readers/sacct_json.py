@@ -6,13 +6,13 @@ became a list of words. Both shapes are read.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makeway.errors import ConfigError, Problem, reason_of
+from makeway.bounds import json_of
+from makeway.errors import ConfigError, Problem
 from makeway.readers.lines import read_text
 
 _BEGINS = re.compile(r'\s*\{\s*"(?:jobs|meta|plugin)"\s*:')
@@ -28,10 +28,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
     :raises ConfigError: it is no JSON, or holds no list of jobs.
     """
-    try:
-        found = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
+    found = json_of(read_text(path), str(path))
     jobs = found.get("jobs") if isinstance(found, dict) else None
     if not isinstance(jobs, list):
         raise ConfigError(

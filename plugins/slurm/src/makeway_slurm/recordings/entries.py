@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 
 from makeway.bounds import toml_of
-from makeway.errors import ConfigError, Problem
+from makeway.errors import Problem
 from makeway.model import Seconds
+from makeway.readers.lines import read_text
 from makeway.settings import structure
 
 DEFAULT_USER = "alice"
@@ -132,13 +133,7 @@ def read_scenario_file(path: Path) -> ScenarioFile:
 
     :raises ConfigError: it cannot be read, is no TOML, or has unknown keys or wrong values.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
-    except ValueError:
-        raise ConfigError(str(path), [Problem("", "not UTF-8")]) from None
-    data = toml_of(text, str(path))
+    data = toml_of(read_text(path), str(path))
     return structure({"name": path.stem, **data}, ScenarioFile, str(path))
 
 

@@ -6,15 +6,16 @@ Only the shape is checked here; `makeway_slurm.recordings.verify` compares, and
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem, reason_of
+from makeway.bounds import json_of
+from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
+from makeway.readers.lines import read_text
 from makeway.settings import structure
 
 FORMAT = 1
@@ -117,13 +118,7 @@ def read_recording(path: Path) -> Recording:
 
     :raises ConfigError: it cannot be read, is no JSON, or is not in the oracle's format.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
-    return parse_recording(data, str(path))
+    return parse_recording(json_of(read_text(path), str(path)), str(path))
 
 
 def parse_recording(data: Any, source: str = "recording") -> Recording:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem, reason_of
+from makeway.bounds import json_of
+from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
+from makeway.readers.lines import read_text
 from makeway.settings import structure
 from makeway_slurm.readers.values import parse_time
 from makeway_slurm.recordings.entries import noted
@@ -102,13 +103,7 @@ def read(path: Path) -> Recording:
 
     :raises ConfigError: it cannot be read, or is no recording of this kind.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
-    except ValueError as error:
-        raise ConfigError(str(path), [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
-    return parse(text, str(path))
+    return parse(read_text(path), str(path))
 
 
 def parse(text: str, source: str) -> Recording:
@@ -117,10 +112,7 @@ def parse(text: str, source: str) -> Recording:
     :param source: how messages call the file.
     :raises ConfigError: it is no recording of this kind.
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(source, [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
+    data = json_of(text, source)
     if not isinstance(data, dict):
         raise ConfigError(source, [Problem("", "not a recording: the outermost value is no table")])
     for table in data.get("tables", ()):
