@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from makeway.left_out import LeftOut as LeftOut
-from makeway.model import NOTHING, Cluster, JobSpec, Partition, Seconds, Vocabulary
+from makeway.left_out import Said
+from makeway.model import Cluster, JobSpec, Partition, Seconds, Vocabulary
 
 if TYPE_CHECKING:
     from makeway.config import Config, PartitionTable, QosTable
@@ -37,24 +38,6 @@ class Source(Protocol):
 
         :raises ConfigError: it cannot be read.
         """
-
-
-@attrs.frozen(kw_only=True)
-class Said:
-    """What a reader of a configuration has to say."""
-
-    warnings: tuple[str, ...] = ()
-    """One line each."""
-    refused: tuple[str, ...] = ()
-    """What the scheduler would not start with, though a replay can do with it; an error for ``check --strict``."""
-    matters: tuple[str, ...] = ()
-    """What decides at this site and is not modelled, a sentence each; said beside the results too."""
-    unmodelled: tuple[LeftOut, ...] = ()
-    """Parameters that may matter."""
-    idle: tuple[LeftOut, ...] = ()
-    """Parameters without influence on a replay; shown on request."""
-    places: Mapping[str, str] = NOTHING
-    """Path in the config -> ``file:line`` that says so."""
 
 
 @attrs.frozen(kw_only=True)

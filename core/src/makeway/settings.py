@@ -214,7 +214,9 @@ class _Table:
         wanted = field.type
         if isinstance(wanted, str):
             owner = next(each for each in self._cls.__mro__ if key in inspect.get_annotations(each))
-            wanted = eval(wanted, dict(vars(owner)), vars(sys.modules[owner.__module__]))
+            wanted = eval(
+                wanted, dict(vars(owner)), getattr(sys.modules.get(owner.__module__), "__dict__", {})
+            )
         found = self._takers[key] = (field.alias, _taker(wanted))
         return found
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import attrs
 
 from makeway.config import Config
-from makeway.foreign import Said
+from makeway.left_out import Said
 from makeway.model import Cluster, JobSpec, Seconds
 from makeway.obstacle import counted
 from makeway.worlds.events import Event
