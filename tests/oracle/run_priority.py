@@ -34,6 +34,7 @@ LOG = [(kind, re.compile(rx)) for kind, rx in [
     ("preempted", r"preempted JobId=(?P<job>\S+) has been (?P<how>\w+)"),
     ("started", r"sched: Allocate JobId=(?P<job>\S+) NodeList=(?P<nodes>\S+)"),
     ("started_by_backfill", r"_start_job: Started JobId=(?P<job>\S+) in (?P<partition>\S+) on (?P<nodes>\S+)"),
+    ("taken", r"_slurm_rpc_submit_batch_job: JobId=(?P<job>\S+)"),
     ("begun", r"BillingWeight: JobId=(?P<job>\S+) is either new or it was resized"),
     ("ended", r"_job_complete: JobId=(?P<job>\S+) (?:WEXITSTATUS|WTERMSIG)"),
 ]]

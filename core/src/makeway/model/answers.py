@@ -84,6 +84,8 @@ class Blocked:
     """
     least_nodes: int = 0
     """A limit on what a job has on each node only: it lets the job in after all on so many nodes; 0: it stands."""
+    nodes_first: bool = False
+    """Whether a job that finds no nodes waits for these, though the limit would keep it out, too."""
     frees: Mapping[str, float] = mapping(eq=False)
     """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
 

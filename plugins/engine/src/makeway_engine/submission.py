@@ -341,8 +341,8 @@ class Submission:
             if limit is None or not limit.reason == limit.detail == CONFIG:
                 break
         enter(job, job.partitions[0])
-        # A job of a denied account waits, even where PartitionConfig is its reason: the detail then says which account.
-        bound = limit is not None and (limit.reason == TIME or limit.reason == limit.detail == CONFIG)
+        # Where something else keeps it out, too, the detail says what: a denied account, or a limit.
+        bound = limit is not None and limit.reason == limit.detail and limit.reason in (TIME, CONFIG)
         if limit is None or bound or not limit.before_nodes:
             return problem
         put_field(job, "reason", limit.reason)

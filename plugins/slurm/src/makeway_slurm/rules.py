@@ -149,6 +149,12 @@ RULES: Mapping[str, Rule] = {
         "24.11",
         section="slurm-priority-and-limits 7",
     ),
+    "nodes_before_node_limits": Rule(
+        "a job that takes no more nodes than a limit on the nodes of several jobs allows waits for nodes if there are "
+        "none, though the limit would keep it out, too (measured on 24.11.5; 23.02 to 24.05: open)",
+        "24.11",
+        section="slurm-priority-and-limits 6.2",
+    ),
     "gang_counts_cpus": Rule(
         "CR_CPU makes gang scheduling add up CPUs instead of comparing cores",
         None,

@@ -196,7 +196,7 @@ class Placer:
             outcome = self._preempt_if(question, lambda place: limit.lets_in(place.allocation.nodes), found)
             if outcome is not None:
                 return outcome
-        if limit.allows_fewest or self._fits_idle(question, limit, found):
+        if limit.nodes_first or limit.allows_fewest or self._fits_idle(question, limit, found):
             return self.action.wait(job, found, outcome_of(found), note=question.note)
         return self._limited(question, limit, preempt=preempt)
 

@@ -61,6 +61,10 @@ class Door:
             and "PartitionTimeLimit" not in flags
         ):
             return TIME
+        return self.names(job, partition)
+
+    def names(self, job: Job, partition: Partition) -> str:
+        """Return which list of a partition keeps a job out by its group, account or QOS; empty: none does."""
         if not self._any[partition.index]:
             return ""
         at = partition.index

@@ -28,7 +28,8 @@ def held(listed: Listed, job: Job, wanted: int, view: ClusterView, lifting: Lift
         return attrs.evolve(soft, counted=((count.nodes, rule.most - have),))
     blocked = full(rule, wanted, have)
     if rule.name == NODE and not job.required and have <= rule.most and job.size <= rule.most:
-        return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),))
+        first = most_nodes(job) <= rule.most and view.rule("nodes_before_node_limits")
+        return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),), nodes_first=first)
     return lifting.lifted(blocked, rule, key) if rule.name != NODE and wanted <= rule.most else blocked
 
 

@@ -57,6 +57,10 @@ class Waiting:
         if self._settings.part_limits != "NO" and shut not in BOUNDS:
             return barred(CONFIG, planned_for=False)  # as bounds do (recorded: part_any_bars)
         found = None
+        if shut in BOUNDS and len(job.partitions) == 1:
+            # What else keeps it out lets it wait though no node could run it (recorded: part_bounds_and_limits_24_11).
+            also = self._door.names(job, job.partition) or self._limit_before_nodes(job, view)
+            return attrs.evolve(barred(shut, planned_for=False), detail=also or shut)
         if shut not in BOUNDS or len(job.partitions) > 1:
             found = self._by_limits(job, view)
             if found is not None and found.before_nodes:
@@ -77,6 +81,10 @@ class Waiting:
                 stays=not several,
             )
         return barred(shut, planned_for=planned_for)
+
+    def _limit_before_nodes(self, job: Job, view: ClusterView) -> str:
+        found = self._by_limits(job, view)
+        return found.detail if found is not None and found.before_nodes else ""
 
     def _by_limits(self, job: Job, view: ClusterView) -> Blocked | None:
         """Return the limit of a QOS or an association that keeps a job out; None: none does."""

@@ -7,6 +7,7 @@ them before.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,10 @@ from makeway_slurm.recordings.priority.recording import Recording
 COMPLETING: Seconds = 0.02
 """From the end of a job until its nodes are clean: what waits is looked at in the next look after that."""
 
+_BEGINS = frozenset(("begun", "started", "started_by_backfill"))
+"""What the log says of a start: of the first one of a job surely, of others where the release does."""
+_LATEST: Seconds = 5.0
+"""What ends later than that had another start, of which the log does not say."""
 _USUAL: Seconds = 0.06
 """Where the log charges nothing."""
 _MOST: Seconds = 0.3
@@ -83,11 +88,15 @@ def _told(recording: Recording) -> tuple[Mapping[str, Seconds], Seconds]:
     began: dict[str, Seconds] = {}
     found: dict[str, Seconds] = {}
     for event in recording.events:
-        name, at = str(event.get("job", "")), float(event["t"])
-        if event.get("what") == "begun":
+        name, what, at = str(event.get("job", "")), event.get("what"), float(event["t"])
+        if what in _BEGINS:
             began[name] = at
-        elif event.get("what") == "ended" and name in began:
-            found[name] = max(0.0, at - began.pop(name) - lasting[name.partition("[")[0]])
+        elif what == "preempted":
+            began.pop(name, None)
+        elif what == "ended" and name in began:
+            late = at - began.pop(name) - lasting.get(name.partition("[")[0], math.inf)
+            if abs(late) <= _LATEST:
+                found[name] = max(0.0, late)
     return found, statistics.median(found.values()) if found else _USUAL
 
 

@@ -92,6 +92,18 @@ class Recording:
         """Return the instants of the recalculations."""
         return [float(event["t"]) for event in self.events if event.get("what") == "decay"]
 
+    def submitted(self, name: str, at: Seconds) -> Seconds:
+        """Return when a job came, as the controller's log says, or else the runner.
+
+        :param at: when it should have come.
+        """
+        own = (event for event in self.events if event.get("what") == "taken")
+        taken = [float(event["t"]) for event in own if str(event.get("job", "")).partition("[")[0] == name]
+        seen = self.jobs.get(name)
+        return (
+            taken[0] if taken else seen.submitted if seen is not None and seen.submitted is not None else at
+        )
+
 
 def looks_so(text: str) -> bool:
     """Whether a result is of this kind: it says for how many seconds was observed, beside its own scenario."""

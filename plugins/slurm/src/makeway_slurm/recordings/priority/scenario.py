@@ -245,8 +245,7 @@ def _specs(
     source: str,
 ) -> list[JobSpec]:
     name, at = str(entry["name"]), float(entry["at"])
-    seen = recording.jobs.get(name)
-    submitted = seen.submitted if seen is not None and seen.submitted is not None else at
+    submitted = recording.submitted(name, at)
     user = str(entry.get("user", DEFAULT_USER))
     args = [_fixed(str(word), ids, at) for word in entry.get("args", ())]
     try:
