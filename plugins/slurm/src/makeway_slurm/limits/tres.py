@@ -20,15 +20,16 @@ def held(listed: Listed, job: Job, wanted: int, view: ClusterView, lifting: Lift
         have -= sum(counts.get(rule.name, 0) for counts in lifting.gone(key, view))
     if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
         wanted = (job.required & ~count.nodes).bit_count()
+    first = view.rule("nodes_before_node_limits")
     if not wanted or have + wanted <= rule.most:
         if rule.name != NODE or job.required or have + most_nodes(job) <= rule.most:
             return None
         # It may get more nodes than it needs at least: once they are chosen, they have to keep to the limit.
-        soft = attrs.evolve(full(rule, wanted, have), at_submission=False)
+        soft = attrs.evolve(full(rule, wanted, have), at_submission=False, nodes_first=first)
         return attrs.evolve(soft, counted=((count.nodes, rule.most - have),))
     blocked = full(rule, wanted, have)
     if rule.name == NODE and not job.required and have <= rule.most and job.size <= rule.most:
-        first = most_nodes(job) <= rule.most and view.rule("nodes_before_node_limits")
+        first = first and most_nodes(job) <= rule.most
         return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),), nodes_first=first)
     return lifting.lifted(blocked, rule, key) if rule.name != NODE and wanted <= rule.most else blocked
 
