@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -175,3 +177,24 @@ def test_a_job_that_leaves_a_sibling_has_not_ended(house: Any) -> None:
     assert found.fate is Fate.ENDED
     assert [state for _, _, state in found.exit["left"]] == ["S"]
     assert found.exit["status"] == 0
+
+
+REHEARSED = """
+import os, sys
+from makeway_local_world.keeping.rehearsing import rehearse
+def state():
+    mask = os.umask(0)
+    os.umask(mask)
+    return sorted(os.listdir("/proc/self/fd")), os.getcwd(), mask, os.geteuid()
+out = os.dup(1)
+before = state()
+rehearse()
+os.write(out, repr(state() == before).encode())
+"""
+
+
+def test_a_rehearsal_leaves_nothing_behind() -> None:
+    """The nursery has the same descriptors after it, and is where it was."""
+    command = [sys.executable, "-c", REHEARSED]
+    found = subprocess.run(command, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (found.stdout, found.stderr, found.returncode) == ("True", "", 0)

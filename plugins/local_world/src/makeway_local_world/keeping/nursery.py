@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 
-from makeway_local_world.keeping import linux, rights, words
+from makeway_local_world.keeping import linux, rehearsing, rights, words
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.keeper import Keeper
 from makeway_local_world.keeping.lean import receive_descriptors, signal, socket
@@ -43,6 +43,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are collected by the kernel
+    rehearsing.rehearse()
     gc.disable()
     gc.collect()
     set_aside = getattr(gc, "freeze", None)  # PyPy has none

@@ -156,7 +156,7 @@ class Post:
         while True:
             for handle, _ in self.poll().poll():
                 if handle == self.wake:
-                    return self._ends()
+                    return self.ends()
                 if self.failure is not None and handle == self.failure.fileno():
                     if not self._begins():
                         return False
@@ -180,7 +180,7 @@ class Post:
             self.runs("running")
         return True
 
-    def _ends(self) -> bool:
+    def ends(self) -> bool:
         """Write down the end of the job, if it has left nothing and nothing else is to be done; return whether it was.
 
         What loses its parent becomes a child of this process before that parent can be collected. So there is

@@ -65,11 +65,11 @@ def _write_down(mandate: Mapping[str, Any], directory: int, line: socket.socket,
                 os.posix_fallocate(handle, 0, size)
             finally:
                 os.close(handle)
-    create_durably(directory, {words.STARTED: words.pack(**_started(mandate, keeper)) + b"\n"})
+    create_durably(directory, {words.STARTED: words.pack(**started(mandate, keeper)) + b"\n"})
     words.send(line, words.pack(say="started"))
 
 
-def _started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
+def started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
     """Return what names a keeper for certain."""
     found = proc.look(keeper)
     assert found is not None
@@ -94,4 +94,4 @@ def _started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
     }
 
 
-__all__ = ["PLAIN", "WATCHED", "start"]
+__all__ = ["PLAIN", "WATCHED", "start", "started"]
