@@ -162,7 +162,7 @@ def test_spans_are_the_union_of_what_was_added(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
+def test_a_pass_that_ends_early_starts_the_same_jobs_as_a_whole_one(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same jobs at the same instants, with the same reasons; fewer of those who wait are looked at."""

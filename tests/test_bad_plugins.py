@@ -633,7 +633,7 @@ def test_a_name_that_two_distributions_offer(install: Install) -> None:
     assert "makeway-one 1.0, makeway-two 1.0" in str(caught.value)
 
 
-def test_a_name_that_nobody_offers() -> None:
+def test_a_name_that_no_plugin_offers() -> None:
     """What is installed and the nearest; packages of strangers are not guessed."""
     with pytest.raises(PluginError) as caught:
         replay_table(JOBS, config=PREEMPTING | {"preempt": "preempt/partition_pro"})

@@ -426,12 +426,12 @@ def test_the_samples_themselves_are_read() -> None:
 
 
 @pytest.mark.slow
-def test_some_mutants_hurt_nobody() -> None:
+def test_some_mutants_do_no_harm() -> None:
     """A share of the nightly run."""
     run(int(os.environ.get("MAKEWAY_FUZZ_MUTANTS", "200")), int(os.environ.get("MAKEWAY_FUZZ_SEED", "1")))
 
 
 @pytest.mark.nightly
-def test_many_mutants_hurt_nobody() -> None:
+def test_many_mutants_do_no_harm() -> None:
     """60,000."""
     run(int(os.environ.get("MAKEWAY_FUZZ_MUTANTS", "60000")), int(os.environ.get("MAKEWAY_FUZZ_SEED", "2")))

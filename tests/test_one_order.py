@@ -71,7 +71,7 @@ def test_the_order_of_the_policy_decides(monkeypatch: pytest.MonkeyPatch, way: d
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["bare", "recorded", "traced"])
-def test_whom_the_policy_protects_stays(monkeypatch: pytest.MonkeyPatch, way: dict[str, Any]) -> None:
+def test_a_job_that_the_policy_protects_stays(monkeypatch: pytest.MonkeyPatch, way: dict[str, Any]) -> None:
     """A job that is taken from the candidates is displaced in no run."""
     overlapping = preemption._overlapping
 

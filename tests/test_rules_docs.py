@@ -187,7 +187,7 @@ def test_pages_are_listed() -> None:
     assert [folder for folder in _homes() if not (ROOT / folder).exists()] == []
 
 
-def test_nothing_cites_a_document_that_nobody_has() -> None:
+def test_nothing_cites_a_document_that_is_not_there() -> None:
     """The word before a number is a page of the rules."""
     assert [(name, match[0]) for name, text in _tracked() for match in _OLD.finditer(_joined(text))] == []
 

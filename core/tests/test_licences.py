@@ -50,7 +50,7 @@ WANTS = spec("wants", "hi", 10.0, 20.0, licenses={"lic": 1})
 
 # ----------------------------------------------------------------------------------- the hook
 @pytest.mark.parametrize("config", [CONS, LINEAR], ids=["cons_tres", "linear"])
-def test_the_hook_is_not_called_where_nobody_wants_a_licence(
+def test_the_hook_is_not_called_where_no_job_wants_a_licence(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It costs nothing: not one call, though jobs wait and search; one job with a licence brings it back."""
@@ -137,7 +137,7 @@ def test_nor_are_they_where_another_limit_is_about_all() -> None:
         pytest.param(False, (), id="it does not: Slurm's search looks at nodes only"),
     ],
 )
-def test_the_search_of_cons_tres_takes_whom_a_limit_names(knows: bool, victims: tuple[str, ...]) -> None:
+def test_the_search_of_cons_tres_takes_jobs_that_a_limit_names(knows: bool, victims: tuple[str, ...]) -> None:
     """The holder is on another node than the preemptor takes, and in nobody's way otherwise."""
     specs = (spec("holder", "low", 0.0, account="few"), spec("wants", "hi", 10.0, account="few"))
     run = table({**CONS, "plugins": ["x/few"]}, *specs, plugins={"x/few": Few(knows=knows)})

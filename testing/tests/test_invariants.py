@@ -149,7 +149,7 @@ def test_rule_3_a_job_is_lost() -> None:
     assert "rule 3, no job is lost, at 10 s: 2 jobs in the table, but 0 wait" in found
 
 
-def test_rule_3_a_node_that_nobody_holds() -> None:
+def test_rule_3_a_node_that_no_job_holds() -> None:
     """The books say busy, but no job is there."""
     run = replay_table(TWO, config={}, until=20.0)
     run.engine.ledger.held_tally.add(1)

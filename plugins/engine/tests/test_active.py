@@ -47,7 +47,7 @@ def test_lists_say_who_is_there(rarely: int) -> None:
     assert asked > 2
 
 
-def test_a_list_that_nobody_asks_for_is_dropped() -> None:
+def test_a_list_that_is_not_asked_for_is_dropped() -> None:
     """Then a start and an end cost nothing more than the table by id."""
     active = ActiveJobs(cast(Cluster, SimpleNamespace(nodes=range(NODES))))
     jobs = [_job(index, 0, 0.0) for index in range(200)]

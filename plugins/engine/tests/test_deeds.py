@@ -105,7 +105,7 @@ def test_what_is_asked_for_again_after_a_crash() -> None:
     assert [type(each) for each in deeds.unsettled()] == [Start, Resume]
 
 
-def test_a_start_elsewhere_waits_for_nobody() -> None:
+def test_a_start_elsewhere_waits_for_no_job() -> None:
     """Who is stopped on other cores is not in the way."""
     config = builders.config(
         builders.cluster(2, cpus=2),

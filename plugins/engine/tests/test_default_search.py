@@ -151,7 +151,7 @@ def test_search_none_switches_it_off_and_check_says_so(tmp_path: Path) -> None:
     assert "preempt/qos never displaces a job" in " ".join(shown.split())
 
 
-def test_explain_does_not_say_that_removing_everybody_would_not_help() -> None:
+def test_explain_does_not_say_that_removing_all_would_not_help() -> None:
     """It says what the search said, or that the search chose no job."""
     assert "not on a Sunday" in told(Refuses())
     assert "the search chose no job, though removing all candidates would make room" in told(Mute())

@@ -222,7 +222,7 @@ def test_a_rider_of_grace_is_requeued_once() -> None:
     assert replay_table(jobs, config=quirk).starts("low") == (0.0, 240.0, 640.0)
 
 
-def test_a_preemptor_says_for_whom_it_waits() -> None:
+def test_a_preemptor_says_for_which_jobs_it_waits() -> None:
     """`low` was told at 100; at 101, when `other` comes, `high` could take `low2`, but tells nobody until 130."""
     table = jobs("""
         job    partition  submit  nodes  run_time  time_limit  on_term

@@ -33,7 +33,7 @@ GREEDY: dict[str, Any] = {"scheduler": "greedy", "partitions": tiers(low=1, hi=2
 
 
 # ------------------------------------------------------------------------------------- greedy
-def test_greedy_lets_nobody_wait_for_another() -> None:
+def test_greedy_lets_no_job_wait_for_another() -> None:
     """A job that needs two nodes waits; a later one that needs one starts."""
     run = replay_table(
         """
@@ -396,7 +396,7 @@ def test_who_sits_on_a_closed_node_is_of_no_use() -> None:
     assert run.state("h") is JobState.RUNNING
 
 
-def test_nobody_makes_way_for_the_alternative_that_is_free() -> None:
+def test_no_job_makes_way_for_the_alternative_that_is_free() -> None:
     """5.0 no. 6, where any alternative may preempt: `v` has a node with b, but so has n3, which is free."""
     run = replay_table(
         """

@@ -125,7 +125,7 @@ def test_the_states_of_a_partition(
     assert (run.state("two"), run.starts("two")) == (JobState.COMPLETED, (1.0,))
 
 
-def test_nobody_starts_a_job_by_hand_where_none_may_start() -> None:
+def test_no_job_is_started_by_hand_where_none_may_start() -> None:
     """The person is told why."""
     run = replay_table(
         """
@@ -285,7 +285,7 @@ def test_easy_reserves_anew_when_a_job_ends_early() -> None:
 
 
 @pytest.mark.parametrize("exclusive", ["-", "node"])
-def test_easy_lays_nobody_over_a_job_that_it_may_not_preempt(exclusive: str) -> None:
+def test_easy_lays_no_job_over_one_that_it_may_not_preempt(exclusive: str) -> None:
     """Only who may preempt has nodes of exclusive candidates added (slurm-preemption 1.10 step 4).
 
     `first` waits for `peer`, and alone may preempt; taking `low` would not help it. `next` gets n1 after `low`.
@@ -424,7 +424,9 @@ def test_the_next_look_finds_that_a_begin_time_has_come(interval: float, when_du
 
 
 @pytest.mark.parametrize(("rule", "starts"), [(True, (3.0, 8.0)), (False, (20.0, 20.0))])
-def test_who_could_never_run_on_the_rest_holds_up_nobody(rule: bool, starts: tuple[float, ...]) -> None:
+def test_a_job_that_could_never_run_on_the_rest_holds_up_no_other(
+    rule: bool, starts: tuple[float, ...]
+) -> None:
     """`h` keeps n2 and n3 from others; `m` has too many CPUs for n1, where `next`, and then `low`, find room."""
     run = replay_table(
         "job   partition  submit  nodes  cpus  run_time  exclusive\n"

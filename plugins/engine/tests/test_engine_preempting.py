@@ -68,7 +68,7 @@ def test_off_protects_the_partition_of_the_victim() -> None:
     assert run.starts("high") == (3000.0,)
 
 
-def test_off_on_the_partition_of_the_preemptor_protects_nobody() -> None:
+def test_off_on_the_partition_of_the_preemptor_protects_no_job() -> None:
     """S05 (b)."""
     partitions = {"low": {}, "hi": {"priority_tier": 2, "preempt_mode": "off"}}
     run = replay_table(ONE_EACH, config=TIERS | {"partitions": partitions})

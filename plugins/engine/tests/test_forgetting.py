@@ -43,7 +43,7 @@ def test_sums_that_are_first_asked_for_while_a_job_is_suspended(running: bool, h
     assert sum(each.jobs for each in usage.values()) == held
 
 
-def test_a_shape_forgets_whom_a_glance_no_longer_judges() -> None:
+def test_a_shape_forgets_jobs_that_a_glance_no_longer_judges() -> None:
     """A job that begins to wait for another reason goes apart, and comes back; one that does not stays."""
     cluster = builders.build_cluster(builders.config(builders.cluster(2)))
     partition = cluster.partitions[0]

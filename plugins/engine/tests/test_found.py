@@ -115,7 +115,7 @@ def low(id: str, submit_at: float, run_time: float) -> JobSpec:
     return JobSpec(id=id, partitions=("low",), submit_at=submit_at, run_time=run_time)
 
 
-def test_a_het_job_that_never_fits_displaces_nobody() -> None:
+def test_a_het_job_that_never_fits_displaces_no_job() -> None:
     """Two components and one node: the first one had a victim every three minutes, for ever."""
     specs = [low("a", 0.0, 40.0), *het(("hi",), ("hi",), submit_at=5.0, run_time=5.0)]
     for scheduler in ("easy", "backfill"):
@@ -124,7 +124,7 @@ def test_a_het_job_that_never_fits_displaces_nobody() -> None:
         assert run.reason("h+0") == "Resources"  # recorded: backfill_het_never_fits
 
 
-def test_a_het_job_that_never_fits_holds_up_nobody() -> None:
+def test_a_het_job_that_never_fits_holds_up_no_job() -> None:
     """EASY reserved a node for it."""
     specs = [*het(("low",), ("low",), submit_at=0.0, run_time=5.0), low("a", 1.0, 40.0)]
     run = replay_table(specs, config={"partitions": tiers(low=1), "scheduler": "easy"})

@@ -190,7 +190,7 @@ def test_what_no_end_can_do_is_refused_by_name(mode: PreemptMode, more: dict[str
         played("requeue", Planned(mode, **more))
 
 
-def test_nobody_is_stopped_whom_nobody_resumes() -> None:
+def test_no_job_is_stopped_that_nothing_resumes() -> None:
     """Whether or not anybody plans."""
     for plan in (Planned(None), None):
         with pytest.raises(
@@ -223,7 +223,7 @@ def test_an_arbiter_preempts_by_a_mode_that_frees_all() -> None:
         played("suspend", None, preempt=SUSPEND, arbiter=odd)
 
 
-def test_a_search_takes_nobody_whose_mode_is_off() -> None:
+def test_a_search_takes_no_job_whose_mode_is_off() -> None:
     class All:
         @hookimpl
         def makeway_search(self, attempt: Attempt, candidates: Candidates) -> Choice | None:
@@ -266,7 +266,7 @@ def test_grace_time_beyond_a_time_limit() -> None:
 
 
 @pytest.mark.parametrize("plan", [{"mode": PreemptMode.OFF}, {"mode": REQUEUE, "fails": True}])
-def test_nobody_stays_beyond_a_time_limit(plan: dict[str, Any]) -> None:
+def test_no_job_stays_beyond_a_time_limit(plan: dict[str, Any]) -> None:
     class Late(Limits):
         @hookimpl
         def makeway_limits(self) -> Limits:

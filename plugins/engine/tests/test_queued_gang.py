@@ -186,7 +186,7 @@ def test_rounds_are_limited() -> None:
     assert run.starts("x") == (100.0,)
 
 
-def test_one_round_spares_everybody() -> None:
+def test_one_round_spares_every_job() -> None:
     """The default: one failure, and nobody makes way."""
     run = replay(FOUR, _stubborn("a", rounds=1))
     assert run.victims == ()

@@ -297,7 +297,7 @@ class Lower:
         return Candidates(jobs=below, modes=(PreemptMode.REQUEUE,) * len(below))
 
 
-def test_usage_of_nobody_is_empty_and_of_no_kind_an_error() -> None:
+def test_usage_of_an_unknown_name_is_empty_and_of_no_kind_an_error() -> None:
     """The nearest kind is named."""
     run = replay_table("job submit cpus run_time\na 0 1 10\n", cluster=one_node(cpus=1), until=1)
     view = run.run.engine.ledger

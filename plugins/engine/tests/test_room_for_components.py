@@ -16,7 +16,7 @@ from makeway_engine.placing.search import Search
     [(0, ""), (0, "licences are no reason"), (1, "licences are no reason")],
     ids=["nobody is there", "neither", "they would not help"],
 )
-def test_nobody_is_chosen(candidates: int, why: str) -> None:
+def test_no_job_is_chosen(candidates: int, why: str) -> None:
     """The search is not even asked (slurm-preemption 1.11)."""
     jobs = cast(tuple[Job, ...], (SimpleNamespace(id="v"),) * candidates)
     found = Candidates(jobs=jobs, modes=(PreemptMode.REQUEUE,) * candidates)

@@ -79,7 +79,7 @@ def test_tasks_that_backfill_left_unseen_are_eligible_from_the_next_look_on() ->
         assert list(throttle.held_up_by(first)) == ([] if seen else [second, third])
 
 
-def test_with_memory_whoever_had_his_turn_has_it() -> None:
+def test_with_memory_a_job_that_had_its_turn_has_it() -> None:
     """A task that waits had been let in before: it keeps its turn."""
     run = engine(task(1), task(2))
     throttle = Throttle()

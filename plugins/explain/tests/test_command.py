@@ -82,7 +82,7 @@ partition = "high"
 ONLY = "under scheduler easy only job first, the first that waits, may have others make way"
 
 
-def test_explain_says_why_a_job_behind_the_first_displaces_nobody(
+def test_explain_says_why_a_job_behind_the_first_displaces_no_other(
     run: Run, config: Path, tmp_path: Path
 ) -> None:
     """EASY: it could have low make way, but another waits before it; with room, the nodes may be kept."""

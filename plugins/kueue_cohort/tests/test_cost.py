@@ -59,7 +59,7 @@ def asking(books: Books, name: str, cpus: int) -> Workload:
 
 
 @pytest.mark.parametrize(("nominal", "cpus"), [(0, 1), (3, 4)], ids=["no quota left", "more than its quota"])
-def test_nobody_is_taken_where_no_search_can_succeed(nominal: int, cpus: int) -> None:
+def test_no_job_is_taken_where_no_search_can_succeed(nominal: int, cpus: int) -> None:
     """Without borrowWithinCohort a queue reclaims up to its own quota; who asks for more finds nobody at once."""
     books = Counting(Site(queues=[queue("a", nominal), queue("b", 20 - nominal)]))
     held = {"b": crowd(books, "b", [1] * 20)}

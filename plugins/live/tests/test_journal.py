@@ -574,7 +574,7 @@ def test_a_job_without_a_limit_that_still_runs_is_not_cut(tmp_path: Path) -> Non
     assert run.recorder.histories["low"].final_state is None
 
 
-def test_a_job_that_was_cancelled_while_it_waited_displaces_nobody(tmp_path: Path) -> None:
+def test_a_job_that_was_cancelled_while_it_waited_displaces_no_other(tmp_path: Path) -> None:
     """It was cancelled at 20 s; under a policy that would start it at once, it waits until then as well."""
     path = tmp_path / "journal.db"
     daemon = Daemon(GANG, path, world_of(GANG, ()))

@@ -91,7 +91,7 @@ def test_the_window_is_two_weeks() -> None:
     assert off == pytest.approx(14 / 15)
 
 
-def test_nobody_waited() -> None:
+def test_no_job_waited() -> None:
     """A percentage of nothing is none."""
     assert moving_error([row()]) == (None, 0)
     assert moving_error([]) == (None, 0)

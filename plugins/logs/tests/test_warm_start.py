@@ -105,7 +105,7 @@ def test_a_job_that_has_no_room_is_named(run: Run, site: Path) -> None:
     assert run("replay", site, swf, *WARM, "--allow-unusable").status == 0
 
 
-def test_a_job_of_which_nobody_knows_whether_it_ran(run: Run, site: Path) -> None:
+def test_a_job_of_which_it_is_not_known_whether_it_ran(run: Run, site: Path) -> None:
     """That is usual for the format, and no fault."""
     swf = log_of(site, [row(1, -9, 0, 50, 1), row(2, -8, -1, 50, 1), row(3, 0, 0, 5, 1)])
     done = run("replay", site, swf, *WARM)

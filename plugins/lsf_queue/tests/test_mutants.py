@@ -142,12 +142,12 @@ MUTANTS: Sequence[Any] = [
     pytest.param("test_the_relation", [("compiling", "targets_of", _wrapped(_chained))], id="transitive"),
     # ---- gaps
     pytest.param(
-        "test_nobody_slips_into_a_gap",
+        "test_no_job_slips_into_a_gap",
         [("gaps", "may_use", _yes), ("gaps", "not_offered", _none_closed)],
         id="anybody uses the slots of suspended jobs",
     ),
     pytest.param(
-        "test_nobody_slips_into_a_gap", [("gaps", "may_use", _yes)], id="unrelated higher queues do"
+        "test_no_job_slips_into_a_gap", [("gaps", "may_use", _yes)], id="unrelated higher queues do"
     ),
     # ---- limits
     pytest.param(
@@ -167,12 +167,12 @@ MUTANTS: Sequence[Any] = [
     pytest.param("test_protections_hold", [("protection", "Guard._count", _no_reason)], id="times ignored"),
     # ---- how many victims
     pytest.param(
-        "test_mini_job_takes_nobody_needlessly",
+        "test_mini_job_takes_no_job_needlessly",
         [("search", "_give_back", _as_taken)],
         id="nothing is given back",
     ),
     pytest.param(
-        "test_mini_job_takes_nobody_needlessly", [("search", "_keeps_needless", _yes)], id="MINI_JOB ignored"
+        "test_mini_job_takes_no_job_needlessly", [("search", "_keeps_needless", _yes)], id="MINI_JOB ignored"
     ),
     pytest.param(
         "test_one_slot_victims_are_never_needless",
@@ -221,7 +221,7 @@ def test_a_broken_plugin_is_noticed(
         monkeypatch.setattr(owner, last, wanted)
     prop = getattr(PROPERTIES, name)
     strategies = {
-        "test_mini_job_takes_nobody_needlessly": PROPERTIES.sites(minimal=True),
+        "test_mini_job_takes_no_job_needlessly": PROPERTIES.sites(minimal=True),
         "test_optimal_mini_job_takes_the_fewest": PROPERTIES.sites(minimal=True),
     }
     again = given(strategies.get(name, PROPERTIES.sites()), PROPERTIES.contended())(

@@ -252,7 +252,7 @@ def test_same_input_same_record(config: Config, jobs: list[JobSpec]) -> None:
 @pytest.mark.slow
 @FEW
 @given(sites(), contended())
-def test_nobody_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
+def test_no_job_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
     """A job that starts leaves the slots of suspended jobs of unrelated queues alone, by count (5.3)."""
     found = run(config, jobs)
     relation, nodes = Relation(config), found.run.recorder.cluster.nodes
@@ -370,7 +370,7 @@ def _needless(attempt: Attempt, candidates: Candidates, choice: Choice, now: flo
 @pytest.mark.slow
 @FEW
 @given(sites(minimal=True), contended())
-def test_mini_job_takes_nobody_needlessly(config: Config, jobs: list[JobSpec]) -> None:
+def test_mini_job_takes_no_job_needlessly(config: Config, jobs: list[JobSpec]) -> None:
     """Put any single victim back, and the job no longer fits (3.4)."""
     run(config, jobs, plugins={"lsf/queue": watched(_needless)})
 

@@ -229,7 +229,7 @@ def test_hosts_stand_as_they_do_when_all_are_looked_at(
 
 
 @pytest.mark.slow
-def test_starts_wake_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_wake_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of suspended jobs that all stay stopped, none goes on as long as nothing happens but that others start."""
     seen = Counter[bool]()
     sleeps_on = Arbiter._sleeps_on
@@ -264,7 +264,7 @@ def _steps(config: Config, jobs: list[JobSpec]) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nothing_is_decided_otherwise_where_everybody_is_tried(
+def test_nothing_is_decided_otherwise_where_every_job_is_tried(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each step leaves the same of every job as trying one after the other, without any index."""

@@ -64,7 +64,7 @@ def test_the_default_may_take_more(lsf: Lsf, params: str, taken: list[str]) -> N
     assert run.at(5)["H1"] == "RUN"
 
 
-def test_nobody_is_taken_on_hosts_that_are_not_chosen(lsf: Lsf) -> None:
+def test_no_job_is_taken_on_hosts_that_are_not_chosen(lsf: Lsf) -> None:
     """3.4: A is met first, but a job of four slots on one host has no use for its two."""
     site = lsf(PAIR, "h1(2) h2(4)", "PREEMPT_FOR = LEAST_RUN_TIME")
     jobs = "B low n=4 host=h2; A low n=2 host=h1 start=1; H1 high n=4 start=5"

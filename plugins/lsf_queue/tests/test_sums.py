@@ -180,7 +180,7 @@ def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
 
 
 @pytest.mark.slow
-def test_whom_limits_keep_out_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_limits_keep_out_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though all candidates make way: that is asked before anybody is taken off the books."""
     asked: list[bool] = []
     is_kept_out = _Prober.is_kept_out
@@ -244,7 +244,7 @@ def test_the_walk_ends_with_the_first_who_makes_room(many: int, only_gains: bool
         assert _walk(prober, [], costly) == plain
 
 
-def test_of_whom_nothing_is_known_beforehand() -> None:
+def test_jobs_of_which_nothing_is_known_beforehand() -> None:
     """A job that holds something counts by itself, and so does whoever comes while slots are kept."""
     running: Any = SimpleNamespace(allocation=object())
     waiting: Any = SimpleNamespace(allocation=None)

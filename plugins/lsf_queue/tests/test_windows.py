@@ -70,7 +70,7 @@ def test_dispatch_window_keeps_out(lsf: Lsf) -> None:
     assert "PEND_QUE_WINDOW" in site.run("A q", until=10).reason("A")
 
 
-def test_a_closed_queue_takes_nobody(lsf: Lsf) -> None:
+def test_a_closed_queue_takes_no_job(lsf: Lsf) -> None:
     """A preemptor begins to preempt when its window opens."""
     run = lsf("high 80 {PREEMPTIVE} DISPATCH_WINDOW = 1-2; low 20 {}").run("L low; H high start=5", until=90)
     assert (run.at(59), run.at(60)) == ({"L": "RUN", "H": "PEND"}, {"L": "SSUSP", "H": "RUN"})

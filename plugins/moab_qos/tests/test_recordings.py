@@ -320,7 +320,7 @@ def test_singlejob_counts_tasks(tmp_path: Path, tasks: int, taken: bool) -> None
     assert ((5, "H", "starts") in found) is taken
 
 
-def test_a_refused_qos_defers_nobody_in_the_simulator(tmp_path: Path) -> None:
+def test_a_refused_qos_defers_no_job_in_the_simulator(tmp_path: Path) -> None:
     """It falls back to the default, and loading the trace wipes the deferral (section 17), whatever DEFERTIME says."""
     found = played(
         tmp_path,

@@ -388,7 +388,7 @@ def told(play: Any, running: str, waiting: str, more: str = "", **words: Any) ->
     return str(play(running, waiting, more, traced="H", **words).decisions[-1].detail)
 
 
-def test_a_cap_is_named_where_a_search_takes_nobody(play: Any) -> None:
+def test_a_cap_is_named_where_a_search_takes_no_job(play: Any) -> None:
     """33 victims would do, and 32 are allowed (4.1 step 10); nothing is said of room."""
     running = " ".join(f"L{at}(low,1p)" for at in range(33))
     why = told(play, running, "H(high,33p)", nodes="n1=33")
@@ -429,13 +429,13 @@ def test_k02_is_said_only_where_there_is_no_preemptee(play: Any, running: str, s
     assert ["K02" in each.detail for each in run.decisions] == [said] * len(run.decisions)
 
 
-def test_a_search_depth_spares_nobody_a_wide_job_needs(play: Any) -> None:
+def test_a_search_depth_spares_no_victim_that_a_wide_job_needs(play: Any) -> None:
     """PREEMPTSEARCHDEPTH is about jobs of one processor: two jobs of one processor each leave for two."""
     jobs = ("A(low,1p) B(low,1p)", "H(high,2p)")
     assert play(*jobs, "PREEMPTSEARCHDEPTH 1", nodes="n1=2").displaced == {"A", "B"}
 
 
-def test_whoever_is_put_back_keeps_its_node(play: Any) -> None:
+def test_a_job_that_is_put_back_keeps_its_node(play: Any) -> None:
     """With `minimise`, `a` on n1 is put back, so that H takes all of n2 and nothing of n1."""
     running = "a(low,2p,node=n1,prio=10) x(med,2p,node=n1,prio=500) b(low,4p,node=n2,prio=60)"
     run = play(running, "H(high,4p)", nodes="n1=4 n2=4", settings={"minimise": True}, traced="H")

@@ -251,7 +251,7 @@ def test_two_on_one_node_both_leave() -> None:
     assert sorted(victims(choose(attempt_over(jobs, 2, 2), jobs), jobs)) == [1, 2, 3]
 
 
-def test_nobody_is_taken_if_nothing_helps() -> None:
+def test_no_job_is_taken_if_nothing_helps() -> None:
     """Somebody who is no candidate sits on the node that is missing."""
     jobs = [job(1, [0]), job(2, [1])]
     others = [job(7, [1])]
@@ -259,7 +259,7 @@ def test_nobody_is_taken_if_nothing_helps() -> None:
     assert choose(attempt_over(jobs, 2, 2, others, covers=False), jobs) is None
 
 
-def test_a_job_that_fits_takes_nobody() -> None:
+def test_a_job_that_fits_takes_no_other() -> None:
     """Enough is free."""
     jobs = [job(1, [0])]
     for covers in (True, False):

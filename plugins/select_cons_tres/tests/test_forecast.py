@@ -123,7 +123,7 @@ def test_now_if_candidates_leave(busy: Callable[..., Any]) -> None:
     assert (found.at, found.nodes, found.preempts) == (0, 0b01, True)
 
 
-def test_never_while_somebody_has_no_limit(stage: Callable[..., Any]) -> None:
+def test_never_while_a_job_has_no_limit(stage: Callable[..., Any]) -> None:
     """Jobs without a limit do not end as far as can be seen."""
     scene = stage(cluster(1, **FOUR_CORES), PLAIN)
     scene.submit("a", "-n4")

@@ -59,7 +59,7 @@ def test_exclusive_in_force_gets_a_row(stage: Callable[..., Any]) -> None:
     assert scene.states("a x c") == "R S R"
 
 
-def test_with_gang_nobody_is_asked_whether_he_shares(stage: Callable[..., Any]) -> None:
+def test_with_gang_no_job_is_asked_whether_it_shares(stage: Callable[..., Any]) -> None:
     """C12: YES:2, the second job without -s is sliced."""
     scene = stage(ONE, GANG, **shared("YES:2"))
     scene.submit("a", "-n8")
@@ -118,7 +118,7 @@ def test_the_mark_of_a_job(stage: Callable[..., Any], over: str, args: str, mark
     ("over", "states"),
     [("NO", "R R"), ("YES:2", "R R"), ("FORCE:1", "R R"), ("FORCE:2", "R R"), ("EXCLUSIVE", "R PD")],
 )
-def test_free_cores_are_for_everybody(stage: Callable[..., Any], over: str, states: str) -> None:
+def test_free_cores_are_for_all_jobs(stage: Callable[..., Any], over: str, states: str) -> None:
     """A second job while cores are free (4.5, third column)."""
     scene = stage(ONE, select_parameters="CR_Core", **shared(over))
     scene.submit("a", "-n2")

@@ -143,7 +143,7 @@ def test_idle_nodes_are_used_as_far_as_they_go(stage: Callable[..., Any]) -> Non
     assert (scene.states("a b p"), scene.nodes("p")) == ("- R R", "n[1,3-4]")
 
 
-def test_nobody_goes_in_vain(stage: Callable[..., Any]) -> None:
+def test_no_job_goes_in_vain(stage: Callable[..., Any]) -> None:
     """When removing all candidates does not help, nobody is touched."""
     scene = stage(cluster(2, **FOUR_CORES), CANCEL)
     scene.submit("keeps", "-n4 -w n1", "hi")

@@ -15,7 +15,7 @@ NODES = st.frozensets(st.integers(0, 7), min_size=1, max_size=5)
 
 
 @given(st.lists(st.tuples(st.booleans(), NODES), max_size=30))
-def test_a_node_counts_once_whoever_comes_and_goes(moves: list[tuple[bool, frozenset[int]]]) -> None:
+def test_a_node_counts_once_whichever_jobs_come_and_go(moves: list[tuple[bool, frozenset[int]]]) -> None:
     """Jobs come to their nodes, and the first one there leaves: distinct nodes are counted, as GrpTRES=node says."""
     count = Count()
     there: list[frozenset[int]] = []

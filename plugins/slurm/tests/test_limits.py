@@ -244,7 +244,7 @@ def test_wall_time_that_others_used_up_holds_free_jobs() -> None:
     assert reasons(run) == {"free": "AssocGrpWallLimit"}
 
 
-def test_l6_safe_ends_nobody() -> None:
+def test_l6_safe_ends_no_job() -> None:
     """With safe a job only starts if its minutes last, and is left alone (6.4)."""
     config = site({"q": {"GrpTRESMins": "cpu=30"}}, own={"safe": True}, **counting())
     run = play(config, job("runs", 2, 500, minutes=10, qos="q"))
@@ -500,7 +500,7 @@ def whole(id: str, qos: str, run_time: float, **more: Any) -> JobSpec:
     return job(id, 4, run_time, qos=qos, min_nodes=1, max_nodes=1, **more)
 
 
-def test_x1_a_limited_preemptor_preempts_nobody() -> None:
+def test_x1_a_limited_preemptor_preempts_no_job() -> None:
     """MaxJobsPU=1: the first high job preempts, the second waits, and starts on its node when it has ended."""
     config = site(
         {"low": {}, "high": {"priority": 10, "preempt": ["low"], "MaxJobsPU": 1}},
@@ -520,7 +520,7 @@ def test_x1_a_limited_preemptor_preempts_nobody() -> None:
     assert len(run.recorder.preemptions) == 1
 
 
-def test_x2_nobody_makes_way_for_a_limit() -> None:
+def test_x2_no_job_makes_way_for_a_limit() -> None:
     """A high job of a capped account waits for its own low job, though it may preempt it."""
     accounts: list[dict[str, Any]] = [
         {"Account": "capped", "GrpTRES": "cpu=4"},
@@ -854,7 +854,7 @@ def test_any_of_its_partitions_may_deny_a_job(
 
 
 @pytest.mark.parametrize(("name", "is_refused"), [("short", True), ("of_others", False), ("narrow", False)])
-def test_a_partition_that_is_too_short_lets_nobody_wait_that_no_node_can_run(
+def test_a_partition_that_is_too_short_lets_no_job_wait_that_no_node_can_run(
     name: str, *, is_refused: bool
 ) -> None:
     """Nodes of 4 CPUs, 9 wanted on two; the last partition decides (recorded: part_impossible_and_too_long)."""

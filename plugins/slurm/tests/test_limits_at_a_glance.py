@@ -126,7 +126,7 @@ def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("safe", [False, True])
-def test_nobody_is_held_otherwise(monkeypatch: pytest.MonkeyPatch, safe: bool) -> None:
+def test_no_job_is_held_otherwise(monkeypatch: pytest.MonkeyPatch, safe: bool) -> None:
     """Every answer of eight random sites is that of a look at each limit in turn; all kinds hold somebody."""
     blocked, held = Waiting.blocked, Counter[str]()
 

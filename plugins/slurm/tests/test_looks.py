@@ -109,7 +109,7 @@ def on_node(what: str, at: float, job: str) -> dict[str, Any]:
     return {"t": at, "what": what, "job": job, "nodes": "n1"}
 
 
-def test_a_job_has_left_its_nodes_where_somebody_starts_at_a_look() -> None:
+def test_a_job_has_left_its_nodes_where_another_starts_at_a_look() -> None:
     """Charged at 11.01, 0.02 s before its nodes are clean; but the look was at 11.0, and somebody started."""
     told = [
         on_node("started", 1.0, "first"),
@@ -133,7 +133,7 @@ def test_a_victim_has_no_end_of_its_own() -> None:
     assert "victim" not in exit_times(recording(told, *jobs))[0]
 
 
-def test_victims_leave_before_somebody_starts_there() -> None:
+def test_victims_leave_before_a_job_starts_there() -> None:
     """Told to go at 5 and at 20: somebody started 0.3 s later, and then nobody for long."""
     told = [*events("preempted", 5.0, 20.0, job="victim"), *events("started", 5.3, 22.0, job="other")]
     (first, second) = cleaning_times(recording(told))["victim"]

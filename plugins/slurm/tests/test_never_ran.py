@@ -58,7 +58,7 @@ def waited(job: dict[str, Any]) -> tuple[float, str]:
 
 
 @pytest.mark.parametrize("start", ["Unknown", "None", "14:00:20"])
-def test_who_was_cancelled_first_waits_and_displaces_nobody(tmp_path: Path, start: str) -> None:
+def test_a_job_that_was_cancelled_first_waits_and_displaces_no_other(tmp_path: Path, start: str) -> None:
     """Old releases give such a job the instant of its end as its start."""
     row = line("2", "14:00:00", start, "14:00:20", "00:00:00", "CANCELLED by 1000")
     run = replayed(tmp_path, LONG, row)

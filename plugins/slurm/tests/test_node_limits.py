@@ -51,7 +51,7 @@ def played(tmp_path: Path, *jobs: str, release: str, nodes: int, most: int) -> d
     return found
 
 
-def test_before_24_11_4_nobody_makes_way_for_a_job_at_its_node_limit(tmp_path: Path) -> None:
+def test_before_24_11_4_no_job_makes_way_for_one_at_its_node_limit(tmp_path: Path) -> None:
     """As Slurm 22.05.8 was recorded: job 4 waits with QOSGrpNodeLimit until job 1 ends, and starts at once then."""
     found = played(tmp_path, *FULL, release="22.05", nodes=2, most=1)
     assert found["preemptions"] == []

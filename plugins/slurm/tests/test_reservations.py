@@ -209,7 +209,7 @@ def test_a_floating_reservation_lets_short_jobs_pass() -> None:
     assert run.engine.ledger.jobs["in"].reason == "Reservation"
 
 
-def test_a_reservation_is_purged_when_nobody_uses_it() -> None:
+def test_a_reservation_is_purged_when_no_job_uses_it() -> None:
     """PURGE_COMP: gone after so long without a job, five minutes unless it says so."""
     for flags, start in (("PURGE_COMP=00:01:00", 160.0), ("PURGE_COMP", 400.0), ("", 4000.0)):
         table = reserved(end=4000.0, Flags=flags)

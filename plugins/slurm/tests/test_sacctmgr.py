@@ -397,7 +397,7 @@ def test_the_config_counts_where_it_describes_a_qos() -> None:
     ]
 
 
-def test_default_qos_that_nobody_describes_stands_in() -> None:
+def test_default_qos_that_no_file_describes_stands_in() -> None:
     found = merged(parse_toml(CLUSTER, "test"), read_accounting([REAL / "dump.cfg"]))
     names = ("normal", "urgent", "standby", "low")
     assert found.config.qos == tuple(QosTable(name=name) for name in names)

@@ -103,7 +103,7 @@ def jobs(chance: random.Random, span: int = 6000) -> list[JobSpec]:
 
 
 @pytest.mark.slow
-def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is refused of whom it was sure that he is taken; some are refused."""
     takes, told = Submission.takes, Counter[bool]()
 
@@ -123,7 +123,7 @@ def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_job_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks all the same hears that nobody has to end."""
     step, told = Engine.step, Counter[bool]()
 

@@ -88,6 +88,6 @@ def test_the_size_falls_where_small_ones_are_favoured() -> None:
     assert priorities({"tasks": 1, **WHOLE}, favor_small=True) == [1200 + 1550, 1200 + 1400]
 
 
-def test_nobody_looks_for_nodes_where_a_partition_keeps_a_job_out() -> None:
+def test_no_nodes_are_looked_for_where_a_partition_keeps_a_job_out() -> None:
     """A job that is longer than its partition allows counts what it asked for (recorded: prio_size_whole_nodes)."""
     assert priorities({"tasks": 1, "partitions": ("short",), "time_limit": 700.0, **WHOLE}) == [400 + 50]

@@ -58,7 +58,7 @@ def test_no_command_changes_anything(fake_slurm: Path, policy: Path, tmp_path: P
 
 
 # --------------------------------------------------------------------------------------- advice
-def test_the_clusters_own_policy_starts_nobody(texts: Texts) -> None:
+def test_the_clusters_own_policy_starts_no_job(texts: Texts) -> None:
     """As in the recording."""
     found = look(texts, ours="makeway")
     advice = advise(found.config, found.state)
@@ -103,7 +103,7 @@ def test_a_job_that_the_policy_cannot_have_is_named(texts: Texts, policy: Path) 
     assert any(text.startswith("job 4_1 is left out: ") and "high" in text for text in advice.left_out)
 
 
-def test_whom_holds_the_policy_against_slurm(fake_slurm: Path, policy: Path) -> None:
+def test_victims_holds_the_policy_against_slurm(fake_slurm: Path, policy: Path) -> None:
     told = _run("victims", "--config", str(policy), "--json", "--", "-p", "high", "-n4", "-N1", "-w", "n4")
     assert told.exit_code == 0, told.output
     data = json.loads(told.stdout)

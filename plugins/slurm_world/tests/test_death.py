@@ -696,7 +696,7 @@ def test_a_hint_comes_while_the_job_is_completing(tmp_path: Path, lasts: float) 
 
 
 @pytest.mark.parametrize("starts", [False, True], ids=["it waits still", "it starts just then"])
-def test_whoever_has_to_leave_before_it_was_seen_to_start(tmp_path: Path, starts: bool) -> None:
+def test_a_job_that_has_to_leave_before_it_was_seen_to_start(tmp_path: Path, starts: bool) -> None:
     """Its start is taken back; where Slurm was quicker, it is requeued. Never do two jobs want one node at once."""
     run = Run(tmp_path, "requeue")
     run.slurm = slurm = Meddled(run.clock, ["n1", "n2"])

@@ -112,7 +112,7 @@ def test_what_could_not_be_written_down_is_not_shown_as_done(
     run.run.end()
 
 
-def test_the_queue_says_who_makes_way_for_whom(driven: Driven) -> None:
+def test_the_queue_says_which_job_makes_way_for_which(driven: Driven) -> None:
     rows = {job["id"]: job for job in driven.board.queue()["jobs"]}
     assert {job_id: row["state"] for job_id, row in rows.items()} == {
         "1": "RUNNING",

@@ -264,7 +264,7 @@ def _fill(site: Site, *, nodes: str = "n[1-4]") -> list[str]:
     return jobs
 
 
-def test_jobs_start_on_exactly_the_planned_nodes_and_nobody_else(site: Site) -> None:
+def test_jobs_start_on_exactly_the_planned_nodes_and_no_other_does(site: Site) -> None:
     """R1, R2, R10: one, two, a range of nodes, an array; what waits outside stays out, whatever its user tries."""
     site.drive()
     two = site.submit("-p", "low", "-N2", "-n8", "-w", "n[1-2]")

@@ -62,7 +62,7 @@ def outages_of(config: Config, source: str, start_wall: float | None = None) -> 
     for at, table in enumerate(config.outage):
         try:
             if table.state == USE and not vacating:
-                raise _Wrong("state", _NOBODY)
+                raise _Wrong("state", _NOT_VACATING)
             stretches += _stretches(table, known, start_wall)
         except _Wrong as error:
             problems.append(Problem(f"outage[{at}].{error.key}", error.text))
@@ -77,7 +77,7 @@ def outages_of(config: Config, source: str, start_wall: float | None = None) -> 
     return sorted(events, key=lambda each: each[0])
 
 
-_NOBODY = (
+_NOT_VACATING = (
     "got 'use', and no partition makes way for people; allowed: down or drain, or a partition with vacate_on_use, "
     "as by --set partition.NAME.vacate_on_use=terminal"
 )
