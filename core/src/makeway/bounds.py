@@ -114,6 +114,3 @@ def _too_deep(source: str, text: str, at: int) -> None:
 
 def _line(source: str, text: str, at: int) -> str:
     return f"{source}:{text.count(chr(10), 0, at) + 1}"
-
-
-__all__ = ["DEEPEST", "LARGEST", "MOST_DIGITS", "MOST_VALUES", "measure", "toml_of"]

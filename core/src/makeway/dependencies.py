@@ -48,6 +48,3 @@ def of_job(word: str, job: str) -> str:
     if named == word:
         return job
     return f"{kind}:{job}" + (f"+{delay / 60:.0f}" if delay else "")
-
-
-__all__ = ["ANY", "NOT_OK", "OK", "SINGLE", "STARTED", "TASK", "Dependency", "dependency", "of_job"]

@@ -178,6 +178,3 @@ def _lowest(bits: Bits, count: int) -> Bits | None:
     """Return the first `count` of some GPUs; None: they are not so many."""
     listed = list(bitmap.indices(bits))
     return bitmap.of(listed[:count]) if len(listed) >= count else None
-
-
-__all__ = ["FREE", "GPU", "PARTS", "Bits", "Board", "Slots", "board_of", "holds_gpus", "is_gpu"]

@@ -19,6 +19,3 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """Return a text that can be printed, with its line ends."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-__all__ = ["printable", "printable_lines"]

@@ -5,6 +5,3 @@ from __future__ import annotations
 
 class MakewayError(Exception):
     """Base of every error that makeway raises on purpose; printed without a traceback."""
-
-
-__all__ = ["MakewayError"]

@@ -84,6 +84,3 @@ def turn_of(job: Job, partition: Partition) -> int:
     if len(job.partitions) == 1:
         return 0
     return next((at for at, each in enumerate(job.partitions) if each is partition), 0)
-
-
-__all__ = ["JobTable", "Place", "turn_of"]

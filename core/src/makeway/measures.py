@@ -49,6 +49,3 @@ class Measures:
         :param end: last end of a job.
         """
         return {}
-
-
-__all__ = ["Measures"]

@@ -34,6 +34,3 @@ class Mishaps:
                 for at, one, reason in self.refusals
             ]
         return found
-
-
-__all__ = ["Mishaps"]

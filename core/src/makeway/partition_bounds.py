@@ -45,6 +45,3 @@ def beyond(job: Job, partition: Partition) -> str:
     if bounds.time is not None and (job.time_limit_in(partition) or 0.0) > bounds.time:
         return TIME
     return ""
-
-
-__all__ = ["BOUNDS", "CONFIG", "NODES", "TIME", "Bounds", "beyond", "bounds_of"]

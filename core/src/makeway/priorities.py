@@ -70,12 +70,3 @@ class AdoptingPrioritizer(Prioritizer, Protocol):
 
     def restore(self, memory: Mapping[str, Any], view: ClusterView) -> None:
         """Go on with what one of the same plugin handed over, perhaps some seconds before; active jobs are known."""
-
-
-__all__ = [
-    "AdoptingPrioritizer",
-    "Occasion",
-    "Prioritizer",
-    "Priority",
-    "WatchfulPrioritizer",
-]

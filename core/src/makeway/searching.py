@@ -60,6 +60,3 @@ def _allowed(candidates: Candidates, taken: Sequence[int]) -> bool:
     allowed = candidates.allowed_after
     jobs = [candidates.jobs[at] for at in taken]
     return allowed is None or all(allowed(job, tuple(jobs[:at])) for at, job in enumerate(jobs))
-
-
-__all__ = ["in_order", "probe_without"]

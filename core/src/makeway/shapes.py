@@ -109,6 +109,3 @@ def _folded(numbers: Iterable[int]) -> str:
     for first, stop in bitmap.runs(bitmap.of(list(numbers))):
         shown.append(str(first) if stop == first + 1 else f"{first}-{stop - 1}")
     return ",".join(shown)
-
-
-__all__ = ["Shapes"]

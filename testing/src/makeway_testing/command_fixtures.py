@@ -98,6 +98,3 @@ def recorded(run: Run, *args: object) -> dict[str, Any]:
 def states_of(record: Mapping[str, Any], job: str) -> list[tuple[str, float, float]]:
     """Return the states of a job in a record, each with its begin and end."""
     return [(each["state"], each["start"], each["end"]) for each in record["jobs"][job]["intervals"]]
-
-
-__all__ = ["CONFIG", "JOBS", "config", "install", "recorded", "run", "states_of", "with_jobs", "workload"]

@@ -71,6 +71,3 @@ def distributions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         monkeypatch.syspath_prepend(place)
 
     return install_it
-
-
-__all__ = ["Done", "Install", "Run", "command_line", "distributions"]

@@ -209,6 +209,3 @@ def _is(machine: Machine, settings: Mapping[str, Any], whole: Config) -> bool:
         return builders.config(machine, settings) == whole
     except (MakewayError, ValueError, TypeError):
         return False
-
-
-__all__ = ["BreachError", "Broken", "ContractError", "source_of", "table_of"]

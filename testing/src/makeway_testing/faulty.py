@@ -398,6 +398,3 @@ class _Undoing:
 def _nodes_of(action: Action) -> NodeBits:
     place = action.allocation if isinstance(action, Start) else None
     return place.nodes if place is not None else 0
-
-
-__all__ = ["NONE", "Faults", "FaultyWorld"]

@@ -276,6 +276,3 @@ def _told(names: Names, folder: Path, written: Sequence[str]) -> str:
             f"  {KINDS[names.kind].command(names.name, folder)}",
         ]
     )
-
-
-__all__ = ["KINDS", "Kind", "Names", "new_plugin"]

@@ -176,6 +176,3 @@ def scattered(seed: int, size: int = 256) -> Iterator[None]:
         yield
     finally:
         dummies.clear()
-
-
-__all__ = ["CLOCKS", "PREFIXES", "Clock", "renamed", "scattered"]

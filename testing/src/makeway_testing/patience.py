@@ -32,6 +32,3 @@ def endless(engine: Engine) -> RunnerError:
     return RunnerError(
         f"no end after {MOST_STEPS} steps: {counted} preemptions so far, at {engine.ledger.now:g} s"
     )
-
-
-__all__ = ["MOST_STEPS", "Patience", "endless"]

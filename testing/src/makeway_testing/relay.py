@@ -192,6 +192,3 @@ def _plain(value: Any) -> Any:
 
 def _plain_allocation(job: Job) -> Any:
     return attrs.asdict(job.allocation) if job.allocation is not None else None
-
-
-__all__ = ["Relay", "relay"]

@@ -292,6 +292,3 @@ def _word(before: JobState, state: JobState) -> str:
     if state is JobState.PENDING:
         return "requeue" if before is not JobState.PENDING else ""
     return _ENDS[state]
-
-
-__all__ = ["Step", "TableRun", "Timeline", "replay_table", "timeline"]

@@ -130,6 +130,3 @@ def _simpler(spec: JobSpec) -> Iterator[JobSpec]:
     for submit_at in (0.0, 5.0, 10.0):
         if spec.submit_at > submit_at:
             yield attrs.evolve(spec, submit_at=submit_at)
-
-
-__all__ = ["smaller", "smallest"]

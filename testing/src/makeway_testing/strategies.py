@@ -448,26 +448,3 @@ def queues(draw: st.DrawFn) -> Scenario:
     }
     machine = builders.cluster(size)
     return Scenario(machine=machine, settings=chosen, specs=tuple(specs))
-
-
-__all__ = [
-    "MEMORY_MB",
-    "POLICIES",
-    "SCHEDULERS",
-    "SHARING",
-    "STRICT_RULES",
-    "TIMESLICE",
-    "Scenario",
-    "clockworks",
-    "commands",
-    "contended",
-    "instants",
-    "machines",
-    "partitions",
-    "qos",
-    "queues",
-    "scenarios",
-    "settings",
-    "size_of",
-    "workloads",
-]

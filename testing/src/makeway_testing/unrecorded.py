@@ -71,6 +71,3 @@ def _states(scenario: Scenario, plugins: Mapping[str, Any], heard: Options) -> _
     with contextlib.suppress(MakewayError):  # what raises, or never ends, is another rule's business
         replay(config, scenario.specs, events, options)
     return found
-
-
-__all__ = ["difference"]

@@ -229,6 +229,3 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         else:
             found.append(f"{name}: {str(one)[:120]}, then {str(other)[:120]}")
     return found
-
-
-__all__ = ["Call", "Watcher", "changes", "plain", "short", "snapshot", "watched"]

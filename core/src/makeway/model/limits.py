@@ -176,6 +176,3 @@ class Limits:
     """Up to when `expired` names no job; asked after a start or an end. `expired` is asked then; None: always."""
     marked_until: Callable[[], Seconds] | None = None
     """Up to when `marks` says nothing new, whatever happens until then; asked before a pass. None: not promised."""
-
-
-__all__ = ["Limits"]

@@ -66,6 +66,3 @@ class QueueOrder:
     for a job about which a number does not say all, `sort` is asked from then on. Not looked at if suspended jobs
     wait in the queue.
     """
-
-
-__all__ = ["QueueOrder"]

@@ -415,6 +415,3 @@ def _text_of(value: Any) -> str:
         left, right = "[]" if isinstance(value, list) else "()"
         return f"{left}{', '.join(map(_text_of, value[:5]))}{more}{right}"
     return repr(value)
-
-
-__all__ = ["Asker", "Call", "guarded", "shown"]

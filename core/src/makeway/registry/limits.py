@@ -287,6 +287,3 @@ YEAR: Seconds = 365 * 86400.0
 def length_of(job: Job) -> Seconds:
     """Return how long a job may run, as windows see it."""
     return job.time_limit if job.time_limit is not None else YEAR
-
-
-__all__ = ["METHODS", "YEAR", "Has", "LimitsAsker", "closed_by", "length_of"]

@@ -59,6 +59,3 @@ class People:
         if not isinstance(answer, str):
             raise self._asker.fault(_HOOK, job, f"returned {shown(answer)}; allowed: a reason, or None")
         return answer
-
-
-__all__ = ["People"]

@@ -162,11 +162,3 @@ def turns_of(
 
 def _of_no_job(job: Job) -> bool:
     return False
-
-
-__all__ = [
-    "by_request_of",
-    "in_vain_of",
-    "kind_of",
-    "turns_of",
-]

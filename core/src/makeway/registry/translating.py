@@ -80,6 +80,3 @@ def _offered(name: str) -> Sequence[Dialect]:
         return dialects(name, load(name))
     except PluginError:
         return ()
-
-
-__all__ = ["translated", "unheard", "ways"]

@@ -90,6 +90,3 @@ def _settings(config: Config, who: str, plugin: Any) -> Any:
 def _shown(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
     return f"{text}{place_of(error)}"
-
-
-__all__ = ["build_world", "full_name", "world_settings"]

@@ -151,6 +151,3 @@ class Journal(Protocol):
 
         :raises JournalError: it could not be written. Nothing of the step may be performed then.
         """
-
-
-__all__ = ["Journal", "Moment", "Seen", "State", "Step", "Survey", "World", "WorldFactory"]

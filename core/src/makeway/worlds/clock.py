@@ -134,6 +134,3 @@ class FakeClock:
     def set_wall(self, seconds: Seconds) -> None:
         """Let a person or a time server change the wall clock by `seconds`."""
         self._wall += seconds
-
-
-__all__ = ["Clock", "FakeClock", "LiveClock", "uptime"]

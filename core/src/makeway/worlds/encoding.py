@@ -117,6 +117,3 @@ def _value(name: str, value: Any, cluster: Cluster) -> Any:
     if name == "after":
         return list(value)
     return value.value if isinstance(value, JobState) else value
-
-
-__all__ = ["action_of_plain", "action_to_plain", "event_of_plain", "event_to_plain"]

@@ -150,6 +150,3 @@ def _is_library(frame: FrameType) -> bool:
 
 def _is_core(frame: FrameType) -> bool:
     return is_core(_module(frame))
-
-
-__all__ = ["time_limit"]

@@ -99,6 +99,3 @@ def _interval(parts: list[tuple[float, int]], seed: int, *, summed: bool) -> tup
     values.sort()
     beyond = DRAWS // 40
     return values[beyond], values[DRAWS - 1 - beyond]
-
-
-__all__ = ["DRAWS", "LEAST", "UNITS", "Judged", "Tally", "judge"]

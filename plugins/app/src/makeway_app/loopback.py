@@ -117,6 +117,3 @@ class Gate(Generic[T]):
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-__all__ = ["COOKIE", "COOKIE_LASTS", "MOST_PASSES", "SHIELD", "TOKEN_LASTS", "Gate"]

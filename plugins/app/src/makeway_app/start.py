@@ -61,6 +61,3 @@ def main() -> None:
             if status is not None:
                 _leave(status)
     importlib.import_module("makeway_app.cli").main()
-
-
-__all__ = ["COMPLETION", "main", "open_streams"]

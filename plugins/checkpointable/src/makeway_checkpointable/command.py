@@ -92,6 +92,3 @@ def checkpointable(
             most=most,
         )
     )
-
-
-__all__ = ["checkpointable"]

@@ -120,18 +120,3 @@ def reason(log: Path) -> str:
         if telling or found:
             return (telling or found)[0].strip()
     return "criu does not say why"
-
-
-__all__ = [
-    "INSTALL",
-    "LEAST",
-    "NAMESPACES",
-    "VARIABLE",
-    "Criu",
-    "CriuError",
-    "dump_words",
-    "find",
-    "ready",
-    "reason",
-    "restore_words",
-]

@@ -158,20 +158,3 @@ def _act(cuda: Cuda, call: Call, pid: int, *words: str) -> str:
         why = " ".join(said.split())[:300] or f"ended with status {status}"
         raise CudaError(f"cuda-checkpoint {' '.join(words[:2])}: {why}")
     return said
-
-
-__all__ = [
-    "LEAST",
-    "VARIABLE",
-    "Call",
-    "Cuda",
-    "CudaError",
-    "find",
-    "is_gpu",
-    "models",
-    "put_back",
-    "shared",
-    "take_off",
-    "users",
-    "visible",
-]

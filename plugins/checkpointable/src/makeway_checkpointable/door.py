@@ -97,6 +97,3 @@ def _short(directory: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{handle}/{_NAME}"
     finally:
         os.close(handle)
-
-
-__all__ = ["Door", "ask"]

@@ -305,18 +305,3 @@ def all_below(directory: Path) -> int:
             with contextlib.suppress(OSError):
                 total += os.lstat(os.path.join(folder, name)).st_size
     return total
-
-
-__all__ = [
-    "FORM",
-    "MANIFEST",
-    "REFUSED",
-    "ImageError",
-    "Place",
-    "all_below",
-    "clocks",
-    "misfit",
-    "read",
-    "size_of",
-    "this_machine",
-]

@@ -137,21 +137,3 @@ def dumped(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line[1]) for line in lines if line[0] in ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")) << 10
-
-
-__all__ = [
-    "CLONE_NEWNS",
-    "CLONE_NEWPID",
-    "CLONE_NEWTIME",
-    "CLONE_NEWUSER",
-    "FOR_CRIU",
-    "be_alone",
-    "be_called",
-    "die_with_parent",
-    "dumped",
-    "keep_capabilities",
-    "may_be_alone",
-    "mount_proc",
-    "unshare",
-    "write",
-]

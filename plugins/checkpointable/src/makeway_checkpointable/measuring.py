@@ -126,6 +126,3 @@ def _write(path: Path, megabytes: int) -> float:
     took = time.monotonic() - began
     path.unlink()
     return took
-
-
-__all__ = ["PROGRAM", "Cost", "MeasureError", "measure"]

@@ -133,6 +133,3 @@ def _name(process: Path) -> str:
     with contextlib.suppress(OSError):
         return (process / "comm").read_text(errors="replace").strip()
     return "?"
-
-
-__all__ = ["LAUNCHERS", "WARDEN", "of_command", "of_processes", "of_signals"]

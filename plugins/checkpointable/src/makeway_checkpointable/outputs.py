@@ -98,6 +98,3 @@ def _number(content: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
-
-
-__all__ = ["put_back", "written"]

@@ -37,6 +37,3 @@ class Report:
                 self._socket.send(
                     json.dumps({"v": 1, **words}).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
                 )
-
-
-__all__ = ["VARIABLE", "Report"]

@@ -58,6 +58,3 @@ def _words(done: subprocess.CompletedProcess[str] | str) -> str:
         return done
     lines = (done.stderr or done.stdout).strip().splitlines()
     return lines[-1].strip() if lines else f"scontrol ended with status {done.returncode}"
-
-
-__all__ = ["job_id", "requeue"]

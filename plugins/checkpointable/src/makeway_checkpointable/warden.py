@@ -469,6 +469,3 @@ def _path_of(descriptor: int) -> str | None:
 
 def _say(channel: socket.socket, **words: Any) -> None:
     channel.sendall(json.dumps(words).encode() + b"\n")
-
-
-__all__ = ["Order", "Warden", "fork"]

@@ -349,6 +349,3 @@ def _clock(seconds: float) -> str:
 
 def _size(count: int) -> str:
     return f"{count / (1 << 20):.1f} MiB" if count < 1 << 30 else f"{count / (1 << 30):.2f} GiB"
-
-
-__all__ = ["LEFT", "REFUSED", "run", "say"]

@@ -105,6 +105,3 @@ class ActiveJobs:
 
 def _indices_of(job: Job) -> Iterable[int]:
     return job.allocation.node_indices if job.allocation is not None else ()
-
-
-__all__ = ["ActiveJobs"]

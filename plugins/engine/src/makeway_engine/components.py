@@ -36,6 +36,3 @@ class Components:
     def of(self, job: Job) -> Sequence[Job]:
         """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
         return self.parts[job.spec.het_id] if job.spec.het_id is not None else (job,)
-
-
-__all__ = ["Components"]

@@ -110,6 +110,3 @@ class Conditions:
             for job_id, conditions in memory["conditions"].items()
         }
         self._failed = set(memory["failed"])
-
-
-__all__ = ["NEVER", "Condition", "Conditions"]

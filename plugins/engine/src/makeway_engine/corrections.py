@@ -105,6 +105,3 @@ class Corrections:
         """Somebody had an active job wait again; its nodes are free."""
         put(job, started_at=None)  # it was not this instant's own start that came to nothing
         self._transitions.requeue_finished(job, cleaned=True)
-
-
-__all__ = ["Corrections"]

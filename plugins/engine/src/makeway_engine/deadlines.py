@@ -64,6 +64,3 @@ class Deadlines:
 
 def _deadline_and_index(release: Release) -> tuple[Seconds, int]:
     return release[:2]
-
-
-__all__ = ["Deadlines"]

@@ -224,6 +224,3 @@ def overlap(one: Allocation, other: Allocation) -> bool:
         return True
     cores_of = dict(zip(other.node_indices, its, strict=True))
     return any(cores & cores_of.get(node, 0) for node, cores in zip(one.node_indices, mine, strict=True))
-
-
-__all__ = ["Deeds", "is_current", "overlap"]

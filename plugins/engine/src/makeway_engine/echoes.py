@@ -71,6 +71,3 @@ class Echoes:
     def ended(self) -> list[str]:
         """The jobs that are remembered, the first to end first."""
         return list(self._ended)
-
-
-__all__ = ["ENDS_KEPT", "Echoes"]

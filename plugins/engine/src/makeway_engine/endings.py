@@ -179,6 +179,3 @@ class Endings:
                 self._transitions.kill(job, JobState.TIMEOUT, "time limit")
             else:
                 self._making_way.send_away(plan)
-
-
-__all__ = ["Endings"]

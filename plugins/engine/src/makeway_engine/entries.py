@@ -53,6 +53,3 @@ class Listeners:
         """All entries may stand elsewhere."""
         for each in self.all:
             each.reordered()
-
-
-__all__ = ["Entry", "Key", "Listener", "Listeners", "ReasonListener"]

@@ -116,6 +116,3 @@ class ForgivenSelector:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
-
-
-__all__ = ["POLICY_ERROR", "ForgivenSelector", "Forgiveness"]

@@ -54,6 +54,3 @@ class Grid:
         if asked is not None and asked <= now:
             return self.latest(now)
         return None
-
-
-__all__ = ["Grid"]

@@ -107,6 +107,3 @@ class InUse(Limits):
 def _by_request(job: Job) -> bool:
     """Nodes are closed to a partition, whichever of its jobs asks."""
     return True
-
-
-__all__ = ["REASON", "InUse"]

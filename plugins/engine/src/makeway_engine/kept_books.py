@@ -108,6 +108,3 @@ class KeptBooks:
         view = self._view
         for left in self._on_left:
             left(job, view)
-
-
-__all__ = ["KeptBooks"]

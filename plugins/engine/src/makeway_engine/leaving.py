@@ -78,6 +78,3 @@ class Leaving:
         """Know of the nodes that were handed over."""
         self._stuck = {job_id: int(nodes, 16) for job_id, nodes in memory.items()}
         self._count()
-
-
-__all__ = ["Leaving"]

@@ -154,6 +154,3 @@ def share_cores(one: Job, other: Job) -> bool:
     """Whether two active jobs hold a core in common."""
     mine, its = one.allocation, other.allocation
     return mine is not None and its is not None and overlap(mine, its)
-
-
-__all__ = ["Noticing", "share_cores"]

@@ -52,6 +52,3 @@ class Parts(Protocol):
 
     def wake_up(self, pending: Iterable[Job]) -> None:
         """Let a pass be made in the next step, and see which of the jobs that wait already wait for good."""
-
-
-__all__ = ["Parts"]

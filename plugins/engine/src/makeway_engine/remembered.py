@@ -39,6 +39,3 @@ class Remembered:
             if at + self.age >= now:
                 return
             del self._jobs[first]
-
-
-__all__ = ["Remembered"]

@@ -408,6 +408,3 @@ class Reports:
             elif job_id in jobs:
                 self._later(at, what, jobs[job_id], number)
         self.echoes.note_ended(memory.get("ended", ()))
-
-
-__all__ = ["START_FAILED", "Reports"]

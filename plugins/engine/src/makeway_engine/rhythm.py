@@ -396,6 +396,3 @@ class Rhythm:
         self._came = list(memory.get("came", ()))
         if self._ledger.quieted is not None:
             self._ledger.quieted = set(memory.get("quieted", ()))
-
-
-__all__ = ["Rhythm"]

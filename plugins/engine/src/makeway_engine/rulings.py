@@ -82,6 +82,3 @@ class Rulings:
     def kept_out_in(self, view: ClusterView, job: Job) -> Blocked | None:
         """Return the same of the cluster as a view shows it."""
         return self._policies.admit(job, view) if self.limited(job) else None
-
-
-__all__ = ["Ahead", "Rulings"]

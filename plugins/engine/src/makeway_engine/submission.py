@@ -405,6 +405,3 @@ def _lacks_nodes(job: Job, partition: Partition) -> bool:
     """Whether a job wants more nodes than a partition has, though not more than it allows."""
     most = partition.max_nodes
     return job.size > partition.nodes.bit_count() and (most is None or job.size <= most)
-
-
-__all__ = ["Submission"]

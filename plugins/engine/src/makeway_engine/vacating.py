@@ -112,6 +112,3 @@ class Vacating:
             put(job, suspended_by=SuspendedBy.ADMIN)
             transitions.selector.suspended(job)
         transitions.tell_gang("ended", job)
-
-
-__all__ = ["Vacating"]

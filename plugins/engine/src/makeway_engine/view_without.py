@@ -74,6 +74,3 @@ class ViewWithout:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._ledger, name)
-
-
-__all__ = ["ViewWithout"]

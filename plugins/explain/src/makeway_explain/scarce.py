@@ -322,6 +322,3 @@ def _partition_qos(job: Job, decision: Decision) -> Iterator[str]:
             f"QOS {name} is that of partition {job.partition.name}: OverPartQOS of QOS {job.qos.name} overrides only "
             "limits that it sets itself"
         )
-
-
-__all__ = ["scarce"]

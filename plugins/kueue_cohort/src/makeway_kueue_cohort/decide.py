@@ -24,6 +24,3 @@ def victims(
     """
     search = fair.choose if books.site.sharing is Sharing.FAIR else classic.choose
     return search(preemptor, short, admitted, books)
-
-
-__all__ = ["victims"]

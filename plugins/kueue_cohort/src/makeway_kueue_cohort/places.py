@@ -157,6 +157,3 @@ def makeway_selector() -> Selector:
 def makeway_limits() -> Limits:
     """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
     return LicenceLimits()
-
-
-__all__ = ["ByQuota"]

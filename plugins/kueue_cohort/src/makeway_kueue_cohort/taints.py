@@ -39,6 +39,3 @@ def closed(taints: Mapping[str, Iterable[str]], tolerations: Iterable[str]) -> d
                 found[flavor] = taint
                 break
     return found
-
-
-__all__ = ["HARD", "closed", "tolerated"]

@@ -34,6 +34,3 @@ class Agenda:
             events.append(Submitted(self._next_job))
             self._next_job = next(self._jobs, None)
         return events
-
-
-__all__ = ["Agenda"]

@@ -130,6 +130,3 @@ def _when(at: float | None) -> str:
 
 def _size(size: int) -> str:
     return f"{size / _MEBIBYTE:,.1f} MiB"
-
-
-__all__ = ["journal"]

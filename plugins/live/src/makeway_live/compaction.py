@@ -107,6 +107,3 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
         yield database
     finally:
         database.close()
-
-
-__all__ = ["Dropped", "alone", "compact", "drop"]

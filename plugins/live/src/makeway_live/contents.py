@@ -86,6 +86,3 @@ def lines(path: Path, most: int, job: str | None = None) -> list[dict[str, Any]]
             {"at": round(at + zero, 3), "kind": kind, "job": about, **json.loads(data)}
             for at, kind, about, data in reversed(rows)
         ]
-
-
-__all__ = ["Contents", "contents", "lines"]

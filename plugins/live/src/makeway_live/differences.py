@@ -132,6 +132,3 @@ def _of_stranger(engine: Engine, seen: Seen) -> Event | None:
             ran=seen.ran,
         )
     )
-
-
-__all__ = ["differences"]

@@ -290,6 +290,3 @@ class Live:
 
 def _unheard(line: Line) -> None:
     """Hear lines whose step goes into the journal."""
-
-
-__all__ = ["JUMP", "LONGEST_WAIT", "RETRY", "Live"]

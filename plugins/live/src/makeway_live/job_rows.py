@@ -226,6 +226,3 @@ def _worked_until(mark: _Mark | None, now: Seconds) -> float:
 def to_json(value: Any) -> str:
     """Return a value as the journal has it."""
     return json.dumps(value, separators=(",", ":"))
-
-
-__all__ = ["JobRows", "to_json"]

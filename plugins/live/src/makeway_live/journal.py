@@ -350,6 +350,3 @@ def _event(event: Event, cluster: Any) -> dict[str, Any]:
         spec = event.spec if isinstance(event, Submitted) else event.standing.spec
         return {"event": type(event).__name__, "job": spec.id}
     return event_to_plain(event, cluster)
-
-
-__all__ = ["ENDS_TOLD", "MEMORY_EVERY", "Journal"]

@@ -253,6 +253,3 @@ def _on_each(values: list[T], nodes: int) -> list[T]:
 
 def _line(at: float, kind: str, job: str, data: str) -> dict[str, Any]:
     return {"at": at, "kind": kind, "job": job, **json.loads(data)}
-
-
-__all__ = ["Past", "Runs"]

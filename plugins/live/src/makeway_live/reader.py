@@ -137,6 +137,3 @@ def _as_it_ran(spec: JobSpec, state: str, worked: float, ended_at: float | None)
     if ended_at is None or spec.time_limit is not None:
         return spec
     return attrs.evolve(spec, run_time=worked)
-
-
-__all__ = ["JournalReader", "commands_in"]

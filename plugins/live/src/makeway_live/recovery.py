@@ -134,6 +134,3 @@ def live_of(
         )
         world.perform(found.actions, found.at)
     return live
-
-
-__all__ = ["Recovered", "live_of", "perform_again", "recover"]

@@ -56,6 +56,3 @@ def _check_nodes(old: Cluster, new: Cluster, source: str) -> None:
     told = [f"{word} {', '.join(names[:3])}" for word, names in (("gone", gone), ("new", come)) if names]
     text = f"other nodes ({'; '.join(told)}) while jobs run; allowed: the same nodes, or a restart with the new file"
     raise ConfigError(source, [Problem("node", text)])
-
-
-__all__ = ["reload"]

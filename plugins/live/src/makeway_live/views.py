@@ -159,6 +159,3 @@ class Shown:
         """Return all live jobs, in job-table order."""
         present = sorted(self._engine.ledger.jobs.values(), key=lambda job: job.index)
         return [self.job(job) for job in present]
-
-
-__all__ = ["UNWRITTEN", "Displacers", "Shown"]

@@ -150,6 +150,3 @@ def _number(fields: Sequence[str], at: int, name: str) -> int:
     if value > LATEST and name.lower().endswith("time"):
         raise BadRowError(f"{name}, field {at + 1}: got {text}; allowed: seconds since 1970")
     return value
-
-
-__all__ = ["LsbAcctReader"]

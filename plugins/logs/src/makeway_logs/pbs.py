@@ -193,6 +193,3 @@ def _memory(text: str) -> float | None:
     if match is None:
         return None
     return float(match[1]) * _FACTOR[match[2].lower()] * (_WORD if match[3].lower() == "w" else 1)
-
-
-__all__ = ["PbsReader"]

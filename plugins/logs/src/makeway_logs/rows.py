@@ -136,6 +136,3 @@ def _said(job: Ended) -> dict[str, Any]:
             {"wait": job.start - job.earlier[-1]["end"], "ran": job.run, "state": job.state},
         ]
     return said
-
-
-__all__ = ["LATEST", "BadRowError", "Ended", "read_accounting"]

@@ -185,6 +185,3 @@ def _used(job: Job, slots: int, now: Seconds, hist_hours: float) -> float:
     if hist_hours:
         hours = hist_hours / math.log(10) * (1 - 0.1 ** (hours / hist_hours))
     return slots * hours
-
-
-__all__ = ["Fairness"]

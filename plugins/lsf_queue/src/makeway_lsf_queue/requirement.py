@@ -339,16 +339,3 @@ def _compared(host: Host, name: str, sign: str, value: str) -> Verdict:
         return None if number is None else _COMPARE[sign](number, float(value))
     except ValueError:
         return None
-
-
-__all__ = [
-    "SLOTS",
-    "Host",
-    "Order",
-    "Requirement",
-    "alike_hosts",
-    "requirement",
-    "selected",
-    "size_of",
-    "unknown",
-]

@@ -46,6 +46,3 @@ def assigned(text: str) -> tuple[tuple[str, float], ...]:
     if whole is None or not found or whole[1][at:].strip():
         raise WrongValueError(f"got {text!r}; allowed: {_USUAL}")
     return tuple(found)
-
-
-__all__ = ["Shares", "assigned"]

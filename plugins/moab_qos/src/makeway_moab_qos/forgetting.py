@@ -34,6 +34,3 @@ def forget_ended(view: ClusterView) -> None:
         for key in [each for each in table if view.job(each if isinstance(each, str) else each[0]) is None]:
             del table[key]
         lengths[name] = len(table)
-
-
-__all__ = ["forget_ended"]

@@ -64,6 +64,3 @@ def suspended(view: ClusterView) -> Sequence[Job]:
         found = [job for job in view.active if job.state is JobState.SUSPENDED]
         known = memo["suspended"] = (view.version, found)
     return known[1]
-
-
-__all__ = ["comes_off_no_better", "never_displaces", "only_room_counts", "suspended"]

@@ -303,6 +303,3 @@ def _insert(listed: list[Entry], entry: Entry) -> None:
 
 def _take_out(listed: list[Entry], entry: Entry) -> None:
     del listed[0 if listed[0] is entry else bisect.bisect_left(listed, entry)]
-
-
-__all__ = ["Bucket", "Entry", "Kin", "Known", "Stream", "Streams"]

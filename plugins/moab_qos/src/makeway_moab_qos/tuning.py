@@ -77,6 +77,3 @@ def with_priority(text: str, value: str, param: str, index: str) -> str:
         re.IGNORECASE | re.MULTILINE,
     )
     return pattern.sub(lambda match: f"{match[1]}{value}", text, count=1)
-
-
-__all__ = ["knobs", "with_parameter", "with_priority"]

@@ -292,6 +292,3 @@ def turns(view: ClusterView) -> Turns | None:
         return None
     found = settings.memo["turns"] = Turns(view)
     return found
-
-
-__all__ = ["Turns", "turns"]

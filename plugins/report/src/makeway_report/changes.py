@@ -212,6 +212,3 @@ def _reason(wait: Job | None) -> str:
 
 def _state(interval: Job | None) -> str:
     return "it is over" if interval is None else f"{instant(interval['start'])}: {interval['state'].lower()}"
-
-
-__all__ = ["Change", "Changes", "compare", "difference", "waited"]

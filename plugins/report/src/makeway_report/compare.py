@@ -78,6 +78,3 @@ def renderables(found: Sequence[Changes]) -> Iterator[RenderableType]:
         for job in each.most:
             lines += [f"{job.job}", f"  {each.first}: {job.first}", f"  {each.second}: {job.second}"]
         yield Text("\n".join(["the first decision that differs", *lines]))
-
-
-__all__ = ["by_job", "compare", "renderables"]

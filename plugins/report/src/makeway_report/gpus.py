@@ -101,6 +101,3 @@ def need(spec: JobSpec, parts: Mapping[str, float], largest: float) -> Need | No
         if spec.max_nodes == 1:
             cpus = max(cpus, spec.cpus)
     return Need(each, cpus, models({**spec.gres, **spec.gres_total}), spec.features)
-
-
-__all__ = ["Need", "amount", "has_gpus", "held", "models", "need", "of_node", "parts_in_one", "wanted"]

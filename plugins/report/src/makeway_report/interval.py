@@ -63,6 +63,3 @@ def _picture(value: float, low: float, high: float, first: float, last: float) -
         f'<rect x="{at(low)}" width="{width}" y="4" height="4"/>'
         f'<line class="mark" x1="{at(value)}" x2="{at(value)}" y1="1" y2="{_HEIGHT - 1}"/></svg>'
     )
-
-
-__all__ = ["STYLE", "Show", "between", "change", "figure", "way"]

@@ -177,6 +177,3 @@ class Measures(measures.Measures):
 def measures_of(cluster: Cluster, *, always: bool) -> Measures | None:
     """Return what adds up the measures of a run; None: there are no GPUs, and it is not `always` asked for."""
     return Measures(cluster) if always or gpus.has_gpus(cluster) else None
-
-
-__all__ = ["Measures", "measures_of"]

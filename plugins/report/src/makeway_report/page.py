@@ -142,6 +142,3 @@ def security_policy(script: str, style: str) -> str:
 def _hash(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
-
-
-__all__ = ["labels", "security_policy", "write", "write_opened"]

@@ -191,5 +191,3 @@ FIGURES: Mapping[str, Callable[[Any, Runs], None]] = {
     "utilisation": _utilisation,
     "matrix": _matrix,
 }
-
-__all__ = ["FIGURES", "check_figure", "draw"]

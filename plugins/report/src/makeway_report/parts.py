@@ -22,6 +22,3 @@ def joined(names: Sequence[str]) -> str:
             raise AssertionError(f"{name} would end its own element")
         parts.append(text)
     return "\n".join(parts)
-
-
-__all__ = ["PICTURE", "STYLE", "joined"]

@@ -170,6 +170,3 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
 
 def _refused(path: Path, problem: str, *others: Path) -> ConfigError:
     return ConfigError(" or ".join(map(str, (path, *others))), [Problem("", problem)])
-
-
-__all__ = ["RecordFile", "read_record", "understanding"]

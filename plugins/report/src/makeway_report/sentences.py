@@ -38,6 +38,3 @@ def _lines(decision: Mapping[str, Any]) -> Iterator[str]:
 def _few(names: Sequence[str], total: int) -> str:
     more = total - min(len(names), MOST_NAMES)
     return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
-
-
-__all__ = ["told"]

@@ -189,6 +189,3 @@ def _spark(values: Sequence[float], most: float) -> str:
 def _axis(end: float, margin: int, across: int) -> Text:
     left, right = "0 s", clock(end) if end >= 60 else instant(end)
     return Text(f"{'':{margin}}{left}{right:>{across - len(left)}}", style="dim")
-
-
-__all__ = ["gantt", "picture"]

@@ -62,6 +62,3 @@ def _tasks_on(wish: Wish, room: Room, cpus: int) -> int:
     if wish.tasks_per_node is not None:
         limits.append(wish.tasks_per_node)
     return min(limits)
-
-
-__all__ = ["Amounts", "Offer", "offer_of", "size_of"]

@@ -88,6 +88,3 @@ class Shelves:
         if len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
         return shelf
-
-
-__all__ = ["Shelf", "Shelves"]

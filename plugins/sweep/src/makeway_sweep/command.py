@@ -323,6 +323,3 @@ def _finish(wanted: Sweep, store: Store, failed: Mapping[str, str]) -> None:
         text = f"done, but up to {never:,} jobs can never run here, and {unusable:,} rows are unusable"
         click.echo(f"makeway: {text}; makeway replay lists them", err=True)
         raise click.exceptions.Exit(UNUSABLE)
-
-
-__all__ = ["sweep"]

@@ -158,6 +158,3 @@ def number(value: float) -> str:
 def _text(name: str) -> str:
     read: Callable[..., str] = resources.files("makeway_sweep").joinpath("static", name).read_text
     return read(encoding="utf-8").strip()
-
-
-__all__ = ["page"]

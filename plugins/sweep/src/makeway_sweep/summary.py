@@ -92,6 +92,3 @@ def effects(axes: Sequence[Axis], rows: Sequence[Row]) -> list[tuple[Axis, list[
 def shown(value: str) -> str:
     """Return a value as tables have it."""
     return value or DEFAULT
-
-
-__all__ = ["COLUMNS", "Effect", "Row", "effects", "on_front", "shown"]

@@ -65,6 +65,3 @@ def as_csv(axes: Sequence[Axis], rows: Sequence[Row]) -> str:
         figures = [row.metrics.get(name, "") for name in names]
         writer.writerow([row.number, row.identity, *row.values, *figures, int(row.front)])
     return text.getvalue()
-
-
-__all__ = ["as_csv", "tables"]

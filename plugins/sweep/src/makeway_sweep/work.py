@@ -223,6 +223,3 @@ def on_dask(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, address
             raised = future.exception()
             text = f"on the Dask cluster: {type(raised).__name__}: {raised}"
             yield Outcome(identity=futures[future].identity, error=text)
-
-
-__all__ = ["ByJob", "Outcome", "Shared", "Task", "keep_jobs", "on_cores", "on_dask", "run"]

@@ -272,6 +272,3 @@ def _impossible(candidates: Sequence[Candidate], goals: Goals) -> str:
                 f"{best.name} comes nearest with {show(best.figures[limit.measure].value)}"
             )
     return "no setting that was tried keeps all limits at once"
-
-
-__all__ = ["Answer", "Candidate", "answer", "candidate", "groups_of", "measures_of", "score_of"]

@@ -359,6 +359,3 @@ def _jobs(log: Log, facts: Facts) -> list[dict[str, Any]]:
         for at in dict.fromkeys(int(each) for each in places)
         if waits[at] or facts.lost[at]
     ]
-
-
-__all__ = ["Bench"]

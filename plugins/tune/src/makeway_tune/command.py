@@ -309,6 +309,3 @@ def _progress() -> Iterator[Callable[[str, int | None], Callable[[int], None]]]:
             return lambda number: shown.advance(task, number)
 
         yield phase
-
-
-__all__ = ["tune"]

@@ -121,6 +121,3 @@ def _quantiles(waits: Array, parts: Array, counts: Array, share: float) -> Array
                 place = np.searchsorted(weights[row], max(share * total, 1e-9))
                 found[at + row] = waits[min(place, len(waits) - 1)]
     return found
-
-
-__all__ = ["Costs", "Facts", "drawn", "facts_of", "of_each", "value"]

@@ -156,6 +156,3 @@ def site_of(
 
 def _fits(part: str, knob: Knob) -> bool:
     return part.lower() in knob.name.lower()
-
-
-__all__ = ["Chosen", "Site", "site_of"]

@@ -177,6 +177,3 @@ def _value(text: str, measure: Measure, *, relative: bool) -> float | None:
 
 def _wrong(option: str, text: str, message: str) -> ConfigError:
     return ConfigError(f"{option} {text}", [Problem("", message)])
-
-
-__all__ = ["MEASURES", "RATES", "WAIT", "Goals", "Limit", "Measure", "goals_of", "measure_of"]

@@ -132,6 +132,3 @@ def busiest(log: Log, weight: Array, parts: int) -> Array:
     of_part = np.bincount(log.part, weights=weight, minlength=log.parts)
     first = int(np.argmax(np.convolve(of_part, np.ones(parts), "valid")))
     return (log.part >= first) & (log.part < first + parts)
-
-
-__all__ = ["DAY", "KINDS", "WEEK", "Array", "Group", "Log", "busiest", "log_of"]

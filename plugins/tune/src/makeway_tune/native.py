@@ -97,6 +97,3 @@ def written(text: str, value: str, path: str) -> str:
     else:
         table.pop(last, None)
     return str(tomlkit.dumps(document))
-
-
-__all__ = ["knobs", "written"]

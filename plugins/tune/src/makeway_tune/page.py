@@ -152,6 +152,3 @@ def _row(name: str, measure: Measure, today: Candidate, each: Candidate) -> dict
         "change": moved(measure, change, alone=True),
         "between": interval.change(measure.show, change.value, change.low, change.high) if known else "",
     }
-
-
-__all__ = ["page"]

@@ -141,6 +141,3 @@ def no_warm_start(config: Config, path: Path) -> None:
     if config.workload.warm:
         text = "workload.warm: got true; allowed: false, for candidates begin with an empty machine"
         raise ConfigError(str(path), [Problem("", text)])
-
-
-__all__ = ["Runner", "Wanted", "no_warm_start"]

@@ -139,6 +139,3 @@ def least(scores: dict[Chosen, Score]) -> list[Chosen]:
     for each, score in sorted(scores.items(), key=lambda item: (len(item[0]), item[0])):
         found.setdefault((score.values, score.beyond), each)
     return list(found.values())
-
-
-__all__ = ["Run", "Score", "front", "least", "search"]

@@ -128,6 +128,3 @@ def mail(told: Sequence[str], found: Answer, title: str) -> str:
     change = [best.diff] if best is not None and any(tell.changed(best) in each for each in told) else []
     message.set_content("\n\n".join(["\n".join(told), *change]))
     return message.as_string()
-
-
-__all__ = ["mail", "news", "read_last", "since"]

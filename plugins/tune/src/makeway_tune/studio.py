@@ -223,6 +223,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep quiet: the address of a request holds a token."""
-
-
-__all__ = ["Server", "serving", "studio"]

@@ -147,6 +147,3 @@ def disturbed(jobs: Sequence[JobSpec], seed: int) -> tuple[JobSpec, ...]:
             length = min(length, spec.time_limit)
         made.append(attrs.evolve(spec, run_time=length))
     return tuple(made)
-
-
-__all__ = ["Drawn", "Told", "change", "disturbed", "draws", "student", "told"]

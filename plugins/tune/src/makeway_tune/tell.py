@@ -203,18 +203,3 @@ def heading(log: Log, tried: int, days: int, jobs: int, whole: int) -> Text:
         f"{counted(len(log.jobs), 'job')} over {log.days:,.1f} days; {counted(tried, 'candidate')} on the "
         f"{counted(jobs, 'job')} of the busiest {stretch}, {counted(whole, 'finalist')} on all"
     )
-
-
-__all__ = [
-    "as_dict",
-    "changed",
-    "heading",
-    "measure_dict",
-    "measures_of_group",
-    "moved",
-    "recommended",
-    "shown",
-    "tables",
-    "verdict",
-    "words_of",
-]

@@ -355,6 +355,3 @@ def _undone(outcome: Outcome) -> int:
     metrics: Mapping[str, float] = outcome.metrics or {}
     ends = ("jobs_unfinished", "jobs_ended_by_preemption", "jobs_ended_by_node_failure")
     return sum(int(metrics.get(each, 0)) for each in ends)
-
-
-__all__ = ["ALL", "Work"]

@@ -92,6 +92,3 @@ class ActionContract(DecisionContract):
             return any(plan.grace_time or plan.farewell or plan.mode is not mode for plan, mode in planned)
 
         self.put_to_the_test(_HOOK, something, "planned more than the mode")
-
-
-__all__ = ["ActionContract"]

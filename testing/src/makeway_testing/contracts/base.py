@@ -267,6 +267,3 @@ def _rule_of(contract: Contract, test: str) -> str:
 def _test_that_calls() -> str:
     names = (frame.function for frame in inspect.stack(context=0))
     return next((name for name in names if name.startswith("test_")), "")
-
-
-__all__ = ["EXAMPLES", "Contract", "PatientChecker", "any_victim"]

@@ -257,6 +257,3 @@ def _misfit(orders: Sequence[Any]) -> str | None:
         elif not state.active:
             return f"it orders {order.verb.value} for {job.id}, which is {state.value}"
     return None
-
-
-__all__ = ["GangContract"]

@@ -31,6 +31,3 @@ def needless(call: Call) -> str | None:
             taken = ", ".join(jobs[one].id for one in choice.victims)
             return f"it took {taken}; {jobs[at].id} could have stayed"
     return None
-
-
-__all__ = ["needless", "without"]

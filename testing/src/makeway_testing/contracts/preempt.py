@@ -264,6 +264,3 @@ def _ids(answer: object) -> list[str]:
 def _is_about(call: Call, preemptor: str) -> bool:
     about = call.about
     return about is None or about.id == preemptor
-
-
-__all__ = ["PreemptPolicyContract"]

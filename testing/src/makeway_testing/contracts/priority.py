@@ -136,6 +136,3 @@ class _Shown:
         if wrong is not None:
             raise BreachError(wrong, hook=_HOOK)
         return answer
-
-
-__all__ = ["PriorityContract"]

@@ -107,6 +107,3 @@ class ProtectContract(DecisionContract):
 
 def _protected(answer: Any) -> Mapping[Any, Any]:
     return answer if isinstance(answer, Mapping) else {}
-
-
-__all__ = ["ProtectContract"]

@@ -355,6 +355,3 @@ def _damaged(sample: str) -> Iterator[tuple[str, str]]:
     for part in (1, 3, 5, 7):
         cut = len(sample) * part // 8
         yield f"torn off after {cut} characters", sample[:cut]
-
-
-__all__ = ["STRANGERS", "ConfigReaderContract", "ReaderContract", "WorkloadReaderContract"]

@@ -173,6 +173,3 @@ def _meet(one: Any, other: Any, node: int) -> bool:
         return True
     mine, its = one.cores[one.node_indices.index(node)], other.cores[other.node_indices.index(node)]
     return bool(mine & its)
-
-
-__all__ = ["SearchContract"]

@@ -389,6 +389,3 @@ def _too_much_memory(question: Question) -> str | None:
         if used + wanted > node.usable_memory_mb:
             return f"{node.name} has {node.usable_memory_mb} MB, {used} are taken, and it gives {wanted} more"
     return None
-
-
-__all__ = ["Question", "SelectContract"]

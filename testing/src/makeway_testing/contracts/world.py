@@ -397,6 +397,3 @@ class _Watched:
 
     def _breach(self, about: str, found: str, job: str = "") -> BreachError:
         return BreachError(found, hook=f"{self._hook} ({about})", job=job, at=self._now)
-
-
-__all__ = ["WorldContract"]

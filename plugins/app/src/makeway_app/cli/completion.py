@@ -21,6 +21,3 @@ def completion(context: click.Context, shell: str) -> None:
     """
     made = _SHELLS[shell](context.find_root().command, {}, "makeway", COMPLETION)
     click.echo(made.source_template % made.source_vars())
-
-
-__all__ = ["completion"]

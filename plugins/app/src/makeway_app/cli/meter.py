@@ -213,6 +213,3 @@ class Board:
             for gauge in self.gauges:
                 if gauge.runs:
                     self._target.print(gauge.line(elapsed))
-
-
-__all__ = ["FIELDS", "Board", "Gauge", "moment"]

@@ -93,6 +93,3 @@ def _value(config: Any, key: str) -> Any:
     for name in key.split("."):
         config = getattr(config, name, None)
     return config
-
-
-__all__ = ["overruled", "without_effect"]

@@ -99,6 +99,3 @@ def side_by_side(
         held.close()
         alive.close()
         collector.unfreeze()
-
-
-__all__ = ["cores", "side_by_side"]

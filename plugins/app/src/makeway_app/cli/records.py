@@ -126,6 +126,3 @@ def views_named(names: Iterable[str]) -> list[View]:
     :raises PluginError: the package that brings one is not installed.
     """
     return [brought.load(brought.VIEWS, name) for name in names]
-
-
-__all__ = ["Keeper", "page_writer", "views_named"]

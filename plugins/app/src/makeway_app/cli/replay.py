@@ -527,6 +527,3 @@ def _write_json(target: Output, runs: Sequence[Ran], keeper: Keeper) -> None:
 def _write_rejected(target: Output, column: Column) -> None:
     lines = rejections(column.workload, column.unrunnable)
     target.write("".join(f"{line}\n" for line in lines))
-
-
-__all__ = ["replay"]

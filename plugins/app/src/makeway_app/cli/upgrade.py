@@ -284,6 +284,3 @@ def _listed(changes: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     for kind, names in changes:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         yield f"  {len(names):,} {kind}: {', '.join(names[:_NAMED])}{more}"
-
-
-__all__ = ["ONLY_SIMULATED", "Between", "Step", "Story", "release_of", "steps", "telling"]

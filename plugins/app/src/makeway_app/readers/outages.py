@@ -244,6 +244,3 @@ def _events(stretches: list[_Stretch]) -> Iterator[tuple[Seconds, Event]]:
         for state, kind in (("up", NodesUp), ("drain", NodesDrained), ("down", NodesDown)):
             if state in changed:
                 yield instant, kind(bitmap.of(changed[state]))
-
-
-__all__ = ["outages_from", "outages_of"]

@@ -143,6 +143,3 @@ def unix_time(text: str) -> float | None:
         return moment.timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-__all__ = ["unix_time", "uses_in"]

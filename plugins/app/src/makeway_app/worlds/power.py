@@ -112,6 +112,3 @@ def power_of(config: Config, cluster: Cluster) -> Power | None:
         names = index if table.nodes.upper() == "ALL" else expand_hostlist(table.nodes)
         few.append(([nodes[index[name]] for name in names if index[name] in nodes], table.count))
     return Power(nodes, few)
-
-
-__all__ = ["Power", "power_of"]

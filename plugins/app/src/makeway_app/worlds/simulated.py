@@ -486,6 +486,3 @@ def _paced(cluster: Cluster, settings: Any, state: State) -> PacedWorld:
 def makeway_world() -> WorldFactory:
     """Offer the simulated world."""
     return _paced
-
-
-__all__ = ["PacedWorld", "SimulatedWorld"]

@@ -172,6 +172,3 @@ class Action:
     def restore(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another run found out."""
         self._refusing = {job_id: set(places) for job_id, places in memory.items()}
-
-
-__all__ = ["Action"]

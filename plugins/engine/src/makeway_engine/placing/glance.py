@@ -43,6 +43,3 @@ class Glance:
             if id(job) in able
             or (job.required & sooner and self._screen((job,), usable | (job.required & sooner)))
         ]
-
-
-__all__ = ["Glance"]

@@ -77,6 +77,3 @@ class Order:
         """Return why no job is displaced for what `job` lacks; empty: there is no such reason."""
         limit = self._ledger.kept_out(job) if candidates.not_for else None
         return "" if limit is None else candidates.not_for.get(limit.resource, "")
-
-
-__all__ = ["Order"]

@@ -320,6 +320,3 @@ class Placer:
         self.beyond = dict(memory["beyond"])
         self.action.restore(memory["refusing"])
         self.kept.restore(memory["kept"], self.ledger.jobs)
-
-
-__all__ = ["Placer"]

@@ -321,6 +321,3 @@ class Prober:
         wrong = misplaced(job, placement, self._ledger, self._recorder.node_list)
         if wrong:
             raise self._policies.fault(hook, job, wrong)
-
-
-__all__ = ["Prober"]

@@ -68,6 +68,3 @@ def outcome_of(blocked: Blocked) -> Outcome:
     """Return what an attempt came to that ended with this answer."""
     limited = blocked.resource in (licences.LICENCES, LIMIT)
     return _LIMITED if limited else _BUSY
-
-
-__all__ = ["Outcome", "Question", "Room", "outcome_of"]

@@ -106,6 +106,3 @@ class Search:
         for candidate, mode in self._policies.together(job, candidates):
             attempt.remove(candidate, mode)
         return isinstance(self._prober.look(attempt), Placement)
-
-
-__all__ = ["Search"]

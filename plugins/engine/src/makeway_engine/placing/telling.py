@@ -159,6 +159,3 @@ class Telling:
             protected=dict(listed.protected),
             by=self._by,
         )
-
-
-__all__ = ["Telling"]

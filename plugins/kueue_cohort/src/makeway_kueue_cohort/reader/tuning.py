@@ -109,6 +109,3 @@ def _scalar(table: yaml.MappingNode | None, key: str) -> yaml.ScalarNode | None:
     return next(
         (value for at, value in table.value if at.value == key and isinstance(value, yaml.ScalarNode)), None
     )
-
-
-__all__ = ["knobs", "written"]

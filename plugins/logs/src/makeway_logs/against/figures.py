@@ -239,18 +239,3 @@ def as_dict(rows: Sequence[Row], counts: Sequence[Count]) -> dict[str, Any]:
     for name, agreement in (("priority", priorities(rows)), ("reason", reasons(rows))):
         found[name] = None if agreement is None else agreement.as_dict()
     return found
-
-
-__all__ = [
-    "Counts",
-    "Figures",
-    "as_dict",
-    "by_group",
-    "counts_by",
-    "counts_of",
-    "figures_of",
-    "later_runs",
-    "moving_error",
-    "priorities",
-    "reasons",
-]

@@ -177,6 +177,3 @@ def _known(rows: Sequence[Row], column: Column, matters: Sequence[str]) -> Itera
         yield "the log has no column Reason, or no job waited: why jobs waited cannot be compared"
     yield "nodes that were down, limits and priorities that people changed, are not in a log of jobs"
     yield from matters
-
-
-__all__ = ["BY_HAND", "REQUEUED", "forecasts", "tables", "verdicts"]

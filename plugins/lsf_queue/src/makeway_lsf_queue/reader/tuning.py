@@ -96,6 +96,3 @@ def _line_of(lines: Sequence[str], first: int, last: int, key: str) -> int | Non
 def _value_in(lines: Sequence[str], first: int, last: int, key: str) -> str:
     at = _line_of(lines, first, last, key)
     return "" if at is None else lines[at].partition("#")[0].partition("=")[2].strip()
-
-
-__all__ = ["knobs", "written"]

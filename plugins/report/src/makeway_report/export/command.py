@@ -77,6 +77,3 @@ def _compressed(record: RecordFile, write: Writer, path: Path) -> list[str]:
     finally:
         part.unlink(missing_ok=True)
     return told
-
-
-__all__ = ["export"]

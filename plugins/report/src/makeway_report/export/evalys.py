@@ -81,6 +81,3 @@ def _numbers(interval: Mapping[str, Any], offsets: Mapping[str, int]) -> Iterato
             first, _, last = part.partition("-")
             low, high = offsets[name] + int(first), offsets[name] + int(last or first)
             yield f"{low}-{high}" if high > low else str(low)
-
-
-__all__ = ["COLUMNS", "write_evalys"]

@@ -85,6 +85,3 @@ def _within(folder: Path) -> Path:
         problem = Problem("", f"cannot be written: {error.strerror}")
         raise ConfigError(f"--output {folder}", [problem]) from None
     return folder
-
-
-__all__ = ["write_csv", "write_parquet"]

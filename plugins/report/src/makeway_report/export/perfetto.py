@@ -132,6 +132,3 @@ def _named(kind: str, pid: int, tid: int, name: str) -> Event:
 
 def _ticks(seconds: float) -> int:
     return round(seconds * _SECOND)
-
-
-__all__ = ["write_perfetto"]

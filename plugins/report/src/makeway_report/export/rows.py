@@ -164,5 +164,3 @@ TABLES = (
     Table("preemptions", _PREEMPTIONS, _preemptions),
     Table("decisions", _DECISIONS, _decisions),
 )
-
-__all__ = ["TABLES", "Table", "cores_of", "ran", "runs_of"]

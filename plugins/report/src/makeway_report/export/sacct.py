@@ -104,6 +104,3 @@ def _tres(asked: Mapping[str, Any]) -> Iterator[str]:
     counts |= asked.get("gres_total", {})
     yield from (f"gres/{name}={count}" for name, count in counts.items())
     yield from (f"license/{name}={count}" for name, count in asked.get("licenses", {}).items())
-
-
-__all__ = ["COLUMNS", "write_sacct"]

@@ -62,6 +62,3 @@ def _plain(charge: Charge, columns: Mapping[str, int], seconds: float) -> dict[i
     if shape.factor:
         counts[BILLING] = shape.rates[BILLING] / shape.factor
     return {columns[name]: count * seconds for name, count in counts.items() if name in columns}
-
-
-__all__ = ["lengthened", "of"]

@@ -246,6 +246,3 @@ class Charge:
     def rate_in(self, at: int) -> float:
         """Return what is charged for each second, by column."""
         return next((rate for each, rate in self.shape.vector if each == at), 0.0)
-
-
-__all__ = ["FIRST", "RAW", "WALL", "Charge", "Entry", "Shape", "Sums"]

@@ -24,6 +24,3 @@ def stretch(period: str, at: float) -> Sequence[int]:
         "QUARTERLY": (moment.tm_year, (moment.tm_mon - 1) // 3),
         "YEARLY": (moment.tm_year,),
     }[period]
-
-
-__all__ = ["stretch"]

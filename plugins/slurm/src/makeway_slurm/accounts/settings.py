@@ -89,6 +89,3 @@ class Settings:
     def has(self, flag: str) -> bool:
         """Whether a flag is set; NO_NORMAL_ALL stands for its four."""
         return flag in self.flags or (flag.startswith("NO_NORMAL_") and "NO_NORMAL_ALL" in self.flags)
-
-
-__all__ = ["FLAGS", "RESETS", "Settings"]

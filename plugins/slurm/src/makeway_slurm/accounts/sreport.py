@@ -122,6 +122,3 @@ class _Report:
 
     def _wrong(self, number: int, text: str) -> ConfigError:
         return ConfigError(self._source, [Problem(f"{self._file}:{number}", text)])
-
-
-__all__ = ["Sum", "is_report", "read_sums"]

@@ -285,6 +285,3 @@ def _words(used: Mapping[str, float]) -> dict[str, str]:
     )
     found = {"RawUsage": repr(round(used[RAW], 6)), "GrpWallRaw": repr(round(used[WALL] / 60.0, 6))}
     return {**found, "GrpTRESRaw": counted} if counted else found
-
-
-__all__ = ["warmed"]

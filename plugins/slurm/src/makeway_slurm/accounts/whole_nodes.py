@@ -47,6 +47,3 @@ class WholeNodes:
             cpus = sorted(self._nodes[at].cpus for at in bitmap.indices(nodes))
             found = self._fewest[nodes] = [0, *itertools.accumulate(cpus)]
         return found
-
-
-__all__ = ["WholeNodes"]

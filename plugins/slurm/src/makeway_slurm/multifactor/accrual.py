@@ -162,6 +162,3 @@ def _limits_age(limits: Limits) -> bool:
         limits.max_jobs_accrue_pa,
     )
     return any(each is not None for each in every)
-
-
-__all__ = ["Accrual"]

@@ -174,6 +174,3 @@ def _whole_share(node: Association) -> float:
     if node.by_parent:
         return _whole_share(node.parent)
     return (node.shares / node.level_shares if node.level_shares else 0.0) * _whole_share(node.parent)
-
-
-__all__ = ["HUGE", "Classic"]

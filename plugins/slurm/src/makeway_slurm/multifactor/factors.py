@@ -172,6 +172,3 @@ class Weigher:
         else:
             found = (least / nodes + wanted / cpus) / 2
         return min(1.0, max(0.0, found))
-
-
-__all__ = ["Fixed", "Weigher", "total"]

@@ -130,6 +130,3 @@ class FairTree:
                 stack += order
                 stack.append((keyed[-1][1][2], tied))
         return found
-
-
-__all__ = ["FairTree", "Share"]

@@ -43,6 +43,3 @@ class Known:
             self.fixed, self.later = self.later, None
             if self.alone is not None:
                 self.alone = next(iter(self.fixed.values()))
-
-
-__all__ = ["Known"]

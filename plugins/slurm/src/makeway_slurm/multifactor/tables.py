@@ -189,6 +189,3 @@ def show_shares(view: ClusterView, now: Seconds) -> Sequence[Listing]:
     )
     right = frozenset(SSHARE_HEADINGS[3:10])
     return [Listing(headings=SSHARE_HEADINGS, rows=rows, right=right, gap=1, footer=footer)]
-
-
-__all__ = ["PriorityRow", "priority_rows", "rows_of", "share_rows", "show_priorities", "show_shares"]

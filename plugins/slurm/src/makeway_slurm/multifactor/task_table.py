@@ -102,6 +102,3 @@ class TaskTable:
         self._left = dict(memory["left"])
         self._moved = {array: (int(last), int(count)) for array, (last, count) in memory["moved"].items()}
         self._moves, self._last = int(memory["moves"]), int(memory["last"])
-
-
-__all__ = ["TaskTable"]

@@ -103,6 +103,3 @@ def _of_preemption(config: Config, settings: Settings) -> Iterator[Finding]:
             f"{' and '.join(sorted(words))} jobs preempt as they age; CALCULATE_RUNNING prevents that"
         )
         yield Finding(level="warning", where="policy.preempt_mode", message=text)
-
-
-__all__ = ["checks", "findings"]

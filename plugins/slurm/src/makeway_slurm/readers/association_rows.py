@@ -168,6 +168,3 @@ def _usage_of(fields: Mapping[str, str]) -> dict[str, str]:
     if counted:
         words["grptresraw"] = ",".join(f"{name}={int(float(count))}" for name, count in counted)
     return words
-
-
-__all__ = ["KEPT", "OF_QOS", "Rows", "is_assoc_mgr", "read_assoc_mgr"]

@@ -74,6 +74,3 @@ def _date(text: str) -> str:
 def _state(text: str) -> str | None:
     words = set(re.findall(r"[A-Z_]+", text.upper()))
     return "down" if words & _DOWN else "drain" if words & _DRAINED else None
-
-
-__all__ = ["outages_in"]

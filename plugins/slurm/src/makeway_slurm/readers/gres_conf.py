@@ -81,6 +81,3 @@ def _lines(entries: tuple[Setting | Record, ...]) -> Iterator[list[Setting]]:
         for each in group:
             found += each.settings if isinstance(each, Record) else [each]
         yield found
-
-
-__all__ = ["FILE", "read_gres_conf"]

@@ -200,6 +200,3 @@ def _is_record(line: str) -> bool:
 def _bare(line: str) -> str:
     """Return a line without its comment."""
     return line.partition("#")[0]
-
-
-__all__ = ["knobs", "levels", "with_key", "with_parameter"]

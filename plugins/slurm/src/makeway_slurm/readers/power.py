@@ -155,6 +155,3 @@ def _parse_few(text: str) -> tuple[StayOnTable, ...]:
         if colon and not (names and count.isascii() and count.isdigit()):
             raise ValueError(f"got {names}{colon}{count}; allowed: nodes, a colon, how many stay on")
     return tuple(StayOnTable(nodes=names, count=int(count)) for names, colon, count in parts if colon)
-
-
-__all__ = ["Power", "read_power"]

@@ -101,6 +101,3 @@ def _command(value: str, qos: str, key: str) -> str:
     if key == "GraceTime":  # printed as a time, and given in seconds (slurm-preemption 6.4)
         value = str(parse_time(value))
     return f"sacctmgr modify qos {qos} set {key}={value or '-1'}"
-
-
-__all__ = ["qos_knobs"]

@@ -89,6 +89,3 @@ def joined(rows: Sequence[Row]) -> list[Row]:
         key = row["ReservationName"], row.get("StartTime", "")
         found.setdefault(key, {}).update({**known[key[0]], **row})
     return list(found.values())
-
-
-__all__ = ["Row", "is_scontrol", "is_table", "joined", "missing", "read_scontrol", "read_table"]

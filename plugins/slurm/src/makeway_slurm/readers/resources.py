@@ -36,6 +36,3 @@ def _wrong(table: Table) -> Iterator[Problem]:
         yield table.setting("mode").problem(f"got {shown(mode)}; allowed: {', '.join(_MODES)}")
     for layer in table.tables("layers"):
         yield from layer.wrong(_LAYER)
-
-
-__all__ = ["FILE", "SINCE", "read_resources"]

@@ -120,6 +120,3 @@ def _tres(listed: Any) -> str | None:
             kind, name = str(each.get("type", "")), str(each.get("name") or "")
             said.append(f"{kind}{f'/{name}' if name else ''}={count}{'M' if kind == 'mem' else ''}")
     return ",".join(said)
-
-
-__all__ = ["is_json", "json_rows"]

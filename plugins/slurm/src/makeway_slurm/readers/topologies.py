@@ -73,6 +73,3 @@ def _switches(table: Table, into: list[Mapping[str, str]]) -> Iterator[Problem]:
             into.append({word: switch.text(key) for key, word in _SWITCH.items() if switch.text(key)})
     if not into:
         yield table.setting("tree").problem("it has no switches")
-
-
-__all__ = ["FILE", "SINCE", "Topology", "read_topologies"]

@@ -120,6 +120,3 @@ def read_settings(draft: Draft) -> dict[str, Any]:
 def _words(setting: Setting | None) -> list[str]:
     text = setting.value if setting is not None else ""
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-__all__ = ["NAME", "in_force", "read_beside", "read_settings", "read_topology", "wants_file"]

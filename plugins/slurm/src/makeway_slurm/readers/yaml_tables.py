@@ -111,6 +111,3 @@ def _plain(node: yaml.Node, source: str) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return [_plain(each, source) for each in node.value]
     return str(node.value)
-
-
-__all__ = ["Table", "read_tables"]

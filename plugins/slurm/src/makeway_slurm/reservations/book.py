@@ -229,6 +229,3 @@ def _longest(job: Job) -> Seconds:
 def _passes(mine: Reservation, other: Reservation) -> bool:
     """Whether a job in one reservation need not heed another (no. 6)."""
     return "MAINT" in mine.flags or ("OVERLAP" in mine.flags and "MAINT" not in other.flags)
-
-
-__all__ = ["MAINTENANCE", "OTHERS", "ReservationBook"]

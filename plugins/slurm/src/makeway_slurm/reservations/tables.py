@@ -226,6 +226,3 @@ def _nodes(table: Mapping[str, Any], flags: frozenset[str], cluster: Cluster) ->
     if len(missing) == len(named):
         raise ValueError(f"Nodes: got {missing[0]!r}, which is no node{nearest(missing[0], index)}")
     return bitmap.of([index[name] for name in named if name in index])
-
-
-__all__ = ["ATTRIBUTE", "Instant", "Reservation", "reservations_of"]

@@ -129,6 +129,3 @@ def _held(job: Job, at: int, cpus: int) -> int:
     if allocation.cpus is None:
         return cpus
     return allocation.cpus[allocation.node_indices.index(at)]
-
-
-__all__ = ["SWITCHES", "WAIT", "TopologyBook"]

@@ -110,6 +110,3 @@ def _add(
         level = max(level, child.level + 1)
     made = found[name] = Switch(name=name, nodes=nodes, level=level)
     return made
-
-
-__all__ = ["ATTRIBUTE", "TOPOLOGY", "Switch", "trees_of"]

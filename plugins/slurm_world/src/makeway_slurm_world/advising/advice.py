@@ -177,6 +177,3 @@ def _adoptable(config: Config, state: State) -> tuple[State, tuple[str, ...], En
 def _blamed(where: str, message: str) -> tuple[int, str] | None:
     match = _JOB.match(where)
     return (int(match[1]), f"{where[match.end() :].lstrip('.')}: {message}") if match else None
-
-
-__all__ = ["Advice", "Displacement", "Start", "advise"]

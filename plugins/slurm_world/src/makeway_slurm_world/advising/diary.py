@@ -114,6 +114,3 @@ class Diary:
             },
             "differ": sorted(job_id for job_id in {*asked, *said} if asked.get(job_id) != said.get(job_id)),
         }
-
-
-__all__ = ["Diary", "Happened", "between"]

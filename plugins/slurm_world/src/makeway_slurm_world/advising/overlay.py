@@ -118,6 +118,3 @@ def restricted(config: Config, nodes: Sequence[str]) -> Config:
         if names:
             partitions.append(attrs.evolve(partition, nodes=fold_hostlist(names)))
     return attrs.evolve(config, node=tuple(tables), partition=tuple(partitions))
-
-
-__all__ = ["laid_over", "restricted", "settings_in"]

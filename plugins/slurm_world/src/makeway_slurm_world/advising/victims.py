@@ -107,6 +107,3 @@ def ask_slurm(asker: Asker, arguments: Sequence[str], release: str) -> SlurmSays
 
 def _ids(text: str) -> tuple[str, ...]:
     return tuple(expand_hostlist(text))
-
-
-__all__ = ["NEW", "SlurmSays", "ask_slurm", "new_jobs"]

@@ -169,6 +169,3 @@ def _short(side: dict[str, object]) -> str:
         elif isinstance(what, list) and what and isinstance(what[0], dict):
             parts.append(verb + " " + ", ".join(f"{each['job']} ({each['mode']})" for each in what))
     return "; ".join(parts) or "nothing"
-
-
-__all__ = ["advise", "plain", "show"]

@@ -244,6 +244,3 @@ def _until_told() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-__all__ = ["configured", "drive", "slowed"]

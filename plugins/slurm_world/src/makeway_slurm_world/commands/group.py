@@ -46,6 +46,3 @@ def slurm() -> None:
 
     Commands of Slurm's are found in PATH; SLURM_CONF counts as it does for them.
     """
-
-
-__all__ = ["slurm"]

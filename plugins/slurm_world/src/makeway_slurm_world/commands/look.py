@@ -99,4 +99,3 @@ def _show(found: Look) -> None:
 
 
 look = look_command
-__all__ = ["look"]

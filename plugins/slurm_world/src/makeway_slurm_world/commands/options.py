@@ -38,6 +38,3 @@ def tell(found: Look, *, quiet: bool = False) -> None:
 def put(data: Any) -> None:
     """Print JSON."""
     click.echo(json.dumps(data, indent=1, sort_keys=True))
-
-
-__all__ = ["config_argument", "json_option", "look_now", "put", "tell"]

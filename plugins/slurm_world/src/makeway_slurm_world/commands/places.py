@@ -55,6 +55,3 @@ class Lock:
     def release(self) -> None:
         """Give it back."""
         os.close(self._descriptor)
-
-
-__all__ = ["Lock", "TakenError", "directory", "state_option"]

@@ -90,6 +90,3 @@ def hand_back(place: Path, name: str | None, *, requeue: bool, dry: bool, timeou
         if until is not None and time.monotonic() >= until:
             return False
         time.sleep(PAUSE)
-
-
-__all__ = ["hand_back", "release"]

@@ -98,6 +98,3 @@ def _of_slurm(says: SlurmSays, victims: list[str]) -> str:
     taken = f"preempts {','.join(theirs)}" if theirs else "preempts none"
     verdict = "the same victims" if theirs == victims else "other victims"
     return f"Slurm itself: starts at {says.starts_at} on {says.nodes}, {taken} ({verdict})"
-
-
-__all__ = ["victims"]

@@ -43,6 +43,3 @@ class Bearers:
         if len(self._seen) > _KEPT:
             self._seen.popitem(last=False)
         return now.submitted > before.submitted and now.restarts <= before.restarts
-
-
-__all__ = ["Bearers"]

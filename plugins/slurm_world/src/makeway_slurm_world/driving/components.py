@@ -76,6 +76,3 @@ def restore(job: LiveJob, request: Request) -> Order:
         return orders.keep_from(job.id, request.excluded or "")
     name = job.id if job.spec.het_id is None else str(job.number)
     return orders.bind(name, request.required, request.count)
-
-
-__all__ = ["is_leader", "is_whole", "parts_of", "restore", "start_together", "take_back_together"]

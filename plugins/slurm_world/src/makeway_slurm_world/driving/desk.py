@@ -442,6 +442,3 @@ class Desk:
 def _opened(task: Task) -> Open:
     action = task.action
     return Open(incarnation=action.incarnation, serial=action.serial, nodes=fold_hostlist(task.nodes))
-
-
-__all__ = ["Desk", "Task"]

@@ -62,6 +62,3 @@ class Door:
         found = standing(job, cores=True, memory=True, threads=lambda name: threads.get(name, 1))
         spec = attrs.evolve(job.spec, partitions=(job.partition,), reservation=None, depends_on=())
         return attrs.evolve(found, spec=spec)
-
-
-__all__ = ["Door"]

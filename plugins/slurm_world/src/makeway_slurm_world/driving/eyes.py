@@ -199,6 +199,3 @@ def overlap(one: LiveJob, other: LiveJob) -> bool:
     """Whether two jobs hold a CPU in common."""
     mine, its = cores_of(one), cores_of(other)
     return any(mine[name] & its[name] for name in mine.keys() & its.keys())
-
-
-__all__ = ["Eyes", "cores_of", "in_use", "overlap"]

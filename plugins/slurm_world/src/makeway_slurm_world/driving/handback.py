@@ -132,6 +132,3 @@ class HandBack:
             f"{', '.join(job.id for job in left)}: suspended, and others run on the CPUs; waiting for these"
         )
         return False
-
-
-__all__ = ["HandBack"]

@@ -79,6 +79,3 @@ def reservation(hand: Hand, name: str) -> dict[str, str] | None:
     text = hand.ask(show("res")).out
     found = (pairs(line) for line in text.splitlines())
     return next((each for each in found if each.get("ReservationName") == name), None)
-
-
-__all__ = ["Lease", "LeaseError", "reservation"]

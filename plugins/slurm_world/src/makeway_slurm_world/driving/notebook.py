@@ -176,6 +176,3 @@ def _with(jobs: tuple[str, ...], job: str) -> tuple[str, ...]:
 
 def _without(jobs: tuple[str, ...], *gone: str) -> tuple[str, ...]:
     return tuple(each for each in jobs if each not in gone)
-
-
-__all__ = ["NAME", "Notebook", "Open", "Pages", "Request"]

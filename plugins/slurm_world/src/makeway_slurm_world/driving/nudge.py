@@ -57,6 +57,3 @@ class Nudge:
             clock.wait(grain)
             if clock.now() < grain:
                 return  # we were woken
-
-
-__all__ = ["GRAIN", "SETTLE", "Nudge"]

@@ -132,24 +132,3 @@ def cancel(job: str) -> Order:
 def signal(job: str, name: str, *, steps_only: bool) -> Order:
     """Send a signal; without -b the batch script does not get it (slurm-live 2.3)."""
     return Order(("scancel", *(() if steps_only else ("-b",)), "-s", name, job))
-
-
-__all__ = [
-    "bind",
-    "cancel",
-    "give_up_lease",
-    "keep_from",
-    "leave_lease",
-    "release",
-    "renew_lease",
-    "requeue",
-    "resume",
-    "shrink_lease",
-    "signal",
-    "start",
-    "start_bound",
-    "suspend",
-    "take_back",
-    "take_lease",
-    "whole",
-]

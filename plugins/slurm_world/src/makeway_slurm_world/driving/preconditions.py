@@ -122,6 +122,3 @@ def _of_rights(asker: Asker, found: Look, user: str) -> Iterator[Problem]:
     if level not in _MAY:
         text = f"{user} is no operator; `sacctmgr modify user {user} set AdminLevel=Operator` makes one, root does too"
         yield Problem("rights", text)
-
-
-__all__ = ["check", "slow_backfill", "suspends"]

@@ -32,6 +32,3 @@ class Settings:
     """Seconds from a suspension until another job is started there: a job may catch SIGTSTP that long (2.2)."""
     restart_margin: float = attrs.field(default=10.0, validator=attrs.validators.ge(2.0))
     """Seconds before a requeued job starts again on a node that it left; less than 2 may fail the job (2.1)."""
-
-
-__all__ = ["Settings"]

@@ -526,6 +526,3 @@ def _order(job_id: str) -> tuple[int, str]:
     """Order jobs as they were submitted."""
     digits = job_id.split("_")[0].split("+")[0]
     return (int(digits) if digits.isdigit() else 0, job_id)
-
-
-__all__ = ["SlurmWorld", "Told"]

@@ -179,6 +179,3 @@ def _sentences(job: Mapping[str, Any], lines: list[dict[str, Any]], zero: float)
 
 def _when(at: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
-
-
-__all__ = ["EVERY", "PATIENCE", "Board"]

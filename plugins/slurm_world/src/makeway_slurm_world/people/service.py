@@ -174,6 +174,3 @@ def _is_answered(path: Path) -> bool:
         probe.connect(address)
         return True
     return False
-
-
-__all__ = ["Service", "SocketError"]

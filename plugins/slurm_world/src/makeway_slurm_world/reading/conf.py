@@ -149,14 +149,3 @@ def conf_parts(found: Mapping[str, str], partitions: str, node_text: str) -> str
 
 def _quoted(value: str) -> str:
     return f'"{value}"' if " " in value else value
-
-
-__all__ = [
-    "conf_parts",
-    "global_lines",
-    "node_lines",
-    "nodes",
-    "out_of_service",
-    "partition_lines",
-    "settings",
-]

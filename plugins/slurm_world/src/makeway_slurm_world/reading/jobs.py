@@ -404,6 +404,3 @@ def _cores(cpus: int, threads: int) -> int:
         cpus >>= threads
         at += 1
     return found
-
-
-__all__ = ["LIVE", "LiveJob", "Zone", "counted", "held", "ids_of", "live_jobs", "standing"]

@@ -269,6 +269,3 @@ def state_of(
             for job in jobs
         ),
     )
-
-
-__all__ = ["SOURCE", "Look", "Texts", "gather", "look", "reserved_nodes", "state_of"]

@@ -142,6 +142,3 @@ def _asked(text: str) -> dict[str, str]:
         if field[1] in _ASKED and field[2]:
             found.setdefault(field[1], field[2])
     return found
-
-
-__all__ = ["JobRecord", "Place", "UnreadableError", "job_lines", "job_record", "known", "pairs"]

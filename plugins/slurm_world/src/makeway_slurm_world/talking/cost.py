@@ -71,6 +71,3 @@ def told(text: str, poll: float) -> str:
     parts = ", ".join(f"{words} {value:.1f} ms" for words, value in found.items())
     share = 0.1 * found.get("reading all jobs", 0.0) / poll
     return f"sdiag: {parts} of the controller's time; with a look every {poll:g} s that is {share:.2g}% of a core"
-
-
-__all__ = ["CALLS_PER_LOOK", "Limit", "cost", "limit_of", "told"]

@@ -151,6 +151,3 @@ def _one_line(text: str) -> str:
 
 def _clipped(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
-
-
-__all__ = ["PATIENCE", "Answer", "Asker", "Away", "Hand", "Printer", "Reader", "SlurmError"]

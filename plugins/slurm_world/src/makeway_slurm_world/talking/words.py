@@ -96,16 +96,3 @@ ASSOCIATIONS = Question(("sacctmgr", "-P", "show", "assoc", "tree"))
 def would_start(arguments: Words) -> Question:
     """Ask Slurm itself when a job would start, and what it would displace (slurm-live 5)."""
     return Question(("sbatch", "--test-only", *arguments))
-
-
-__all__ = [
-    "ASSOCIATIONS",
-    "QOS",
-    "QUEUE",
-    "STATISTICS",
-    "Order",
-    "Question",
-    "show",
-    "show_jobs",
-    "would_start",
-]

@@ -182,6 +182,3 @@ def cleaning_times(recording: Recording) -> Mapping[str, tuple[Seconds | None, .
             soon = [at - killed for at in starts if 0.0 < at - killed <= _LONGEST_CLEANING]
             found.setdefault(str(event["job"]), []).append(max(0.0, soon[0] - _PASS) if soon else None)
     return {name: tuple(times) for name, times in found.items()}
-
-
-__all__ = ["cleaning_times", "exit_times"]

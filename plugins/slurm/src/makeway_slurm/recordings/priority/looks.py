@@ -103,6 +103,3 @@ def _fitted(acts: Sequence[Seconds]) -> Looks | None:
             if fit > best:
                 best, found = fit, Looks(first % interval, interval)
     return found
-
-
-__all__ = ["Looks", "clocks_of", "main_and_backfill"]

@@ -52,6 +52,3 @@ def _table(words: Iterable[str]) -> dict[str, Any]:
             mark = _MARK.fullmatch(value)
             table[key] = float(mark[1]) if mark is not None else value
     return table
-
-
-__all__ = ["is_about", "reservations"]

@@ -330,6 +330,3 @@ def _update(job: str, words: Sequence[str]) -> Command:
     if field == "priority":
         return Command("priority", job, value=value)
     return Command("change", job, value=f"{field}={value}")
-
-
-__all__ = ["Scenario", "UnmodelledError", "build"]

@@ -37,6 +37,3 @@ def _of_starts(recording: Recording) -> Iterator[Seconds]:
             except ValueError:
                 continue
             yield (printed.minute * _MINUTE + printed.second - started) % _MINUTE
-
-
-__all__ = ["minute_phase"]
