@@ -15,7 +15,7 @@ from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Loaded
 from makeway.record import History
 from makeway.worlds.events import Event
-from makeway_app.readers.foreign import adapted
+from makeway_app.readers.foreign import Adapted
 from makeway_app.replay import Options, replay
 from makeway_explain.story import Witness
 from makeway_lsf_queue.dialect import LsbQueuesReader
@@ -205,7 +205,7 @@ def lsf(tmp_path: Path) -> Callable[..., Site]:
             (tmp_path / "lsb.params").write_text(f"Begin Parameters\n{lines}\nEnd Parameters\n")
         for name, text in (files or {}).items():
             (tmp_path / name).write_text(text)
-        reader = adapted(LsbQueuesReader())
+        reader = Adapted(LsbQueuesReader())
         return Site(imported=reader.read(tmp_path / "lsb.queues"), changes=changes)
 
     return make

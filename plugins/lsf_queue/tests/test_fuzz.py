@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.settings import structure
-from makeway_app.readers.foreign import adapted
+from makeway_app.readers.foreign import Adapted
 from makeway_lsf_queue.check import findings
 from makeway_lsf_queue.dialect import LsbQueuesReader
 from makeway_lsf_queue.reader import keywords
@@ -110,7 +110,7 @@ def test_any_text(files: dict[str, str]) -> None:
         for name, text in {"lsb.hosts": HOSTS, **files}.items():
             (Path(folder) / name).write_text(text, encoding="utf-8", errors="replace")
         try:
-            found = adapted(LsbQueuesReader()).read(Path(folder) / "lsb.queues")
+            found = Adapted(LsbQueuesReader()).read(Path(folder) / "lsb.queues")
         except ConfigError:
             return
     config = parse_toml(dump_toml(found.config), "again")

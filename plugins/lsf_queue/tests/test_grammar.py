@@ -9,7 +9,7 @@ import pytest
 from makeway.config import dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.readers.api import Loaded
-from makeway_app.readers.foreign import adapted
+from makeway_app.readers.foreign import Adapted
 from makeway_lsf_queue.dialect import LsbQueuesReader
 from makeway_lsf_queue.reader.grammar import Messages, logical_lines, pairs, rows, sections
 from makeway_lsf_queue.reader.lsf_conf import lsf_conf
@@ -28,7 +28,7 @@ def read(folder: Path, text: str, clock: Clock | None = None, **beside: str) -> 
     (folder / "lsb.queues").write_text(text)
     for name, content in {"hosts": HOSTS, **beside}.items():
         (folder / f"lsb.{name}").write_text(content)
-    return adapted(LsbQueuesReader(clock=clock)).read(folder / "lsb.queues")
+    return Adapted(LsbQueuesReader(clock=clock)).read(folder / "lsb.queues")
 
 
 def lines(text: str, clock: Clock | None = None) -> list[str]:

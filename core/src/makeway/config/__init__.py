@@ -9,13 +9,9 @@ from __future__ import annotations
 from makeway.config.building import build_clockwork, build_cluster, short_name
 from makeway.config.checking import validate
 from makeway.config.tables import (
-    LEAST_QUIET,
     PRIORITIES,
-    PRIORITY_WEIGHTS,
-    SCHEDULERS,
     SELECT_WORDS,
     USE_SOURCES,
-    ClockworkTable,
     ClusterTable,
     Config,
     FailureTable,
@@ -33,16 +29,12 @@ from makeway.config.tables import (
     WorldTable,
 )
 from makeway.config.text import dump_toml, parse_toml, without_none
-from makeway.config.words import parse_mode, parse_oversubscribe, parse_select_parameters
+from makeway.config.words import parse_mode, parse_select_parameters
 
 __all__ = [
-    "LEAST_QUIET",
     "PRIORITIES",
-    "PRIORITY_WEIGHTS",
-    "SCHEDULERS",
     "SELECT_WORDS",
     "USE_SOURCES",
-    "ClockworkTable",
     "ClusterTable",
     "Config",
     "FailureTable",
@@ -62,7 +54,6 @@ __all__ = [
     "build_cluster",
     "dump_toml",
     "parse_mode",
-    "parse_oversubscribe",
     "parse_select_parameters",
     "parse_toml",
     "short_name",

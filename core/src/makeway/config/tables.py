@@ -180,14 +180,6 @@ class PolicyTable:
 
 
 @attrs.frozen(kw_only=True)
-class ClockworkTable:
-    """``[scheduler.clockwork]``: a preset and single values."""
-
-    preset: str = "ideal"
-    values: Mapping[str, float] = attrs.field(factory=dict)
-
-
-@attrs.frozen(kw_only=True)
 class _Scheduler:
     """``[scheduler]``, as far as the core knows it."""
 

@@ -25,7 +25,6 @@ from makeway.catalogue import bringer, missing, reader_of
 from makeway.entry_points import one_look
 from makeway.registry.asking import guarded
 from makeway.registry.finding import (
-    GROUP,
     Installed,
     how_to_get,
     installed,
@@ -41,7 +40,6 @@ from makeway.registry.translating import translated, unheard, ways
 from makeway.registry.worlds import build_world, full_name, world_settings
 
 __all__ = [
-    "GROUP",
     "KINDS",
     "Described",
     "Installed",

@@ -20,7 +20,7 @@ from makeway.model import JobSpec
 from makeway.readers.api import Loaded, ReadOptions, Rejected
 from makeway.readers.lines import read_head
 from makeway.registry.finding import OWN
-from makeway_app.readers.foreign import adapted, adapted_workload
+from makeway_app.readers.foreign import Adapted, adapted_workload
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract
 from makeway_testing.failures import BreachError
@@ -260,7 +260,7 @@ class ConfigReaderContract(ReaderContract):
     """How it stands in a file; empty: on a line of its own."""
 
     def _adapt(self, reader: Any) -> Any:
-        return adapted(reader)
+        return Adapted(reader)
 
     def read(self, path: Path) -> Any:
         """Read it, and check it as if a person had written it."""

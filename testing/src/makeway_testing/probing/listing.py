@@ -8,7 +8,7 @@ from typing import Any
 
 from makeway.registry.finding import place_of
 from makeway.registry.fitting import dialects
-from makeway_app.readers.foreign import adapted, adapted_workload
+from makeway_app.readers.foreign import Adapted, adapted_workload
 
 LISTING = "makeway_dialect"
 _METHODS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -54,7 +54,7 @@ def _wrong_claims(part: str, reader: Any, label: str) -> Iterator[str]:
         if part == "recordings":
             claims = reader.claims(file, head)
         elif part == "configs":
-            claims = adapted(reader).claims(Path(file), head)
+            claims = Adapted(reader).claims(Path(file), head)
         else:
             claims = adapted_workload(reader).claims(Path(file), head)
     except Exception as error:

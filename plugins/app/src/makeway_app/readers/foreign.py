@@ -171,11 +171,6 @@ def adapted_workload(reader: Any) -> WorkloadReader:
     return AdaptedWorkload(reader) if hasattr(reader, "translate") else reader
 
 
-def adapted(reader: ForeignReader) -> Adapted:
-    """Return a plugin's reader of configurations, ready for files."""
-    return Adapted(reader)
-
-
 def read_companion(path: Path) -> Mapping[str, Any]:
     """Read the TOML file that says what a foreign file cannot.
 
