@@ -111,8 +111,9 @@ class Waiting:
             if self._settings.limit_stop:
                 found = held_up_by(found, each, job, self._settings)
             if not found.depends_on_nodes:
-                stands = held is None or (held.nodes_first and held.allows_fewest)
-                return found if stands else attrs.evolve(held, counted=(), least_nodes=0)
+                if held is None or (held.nodes_first and held.allows_fewest):
+                    return found
+                return attrs.evolve(held, counted=(), least_nodes=0)
             # It depends on the nodes that are chosen; those behind it have to let the job in, too.
             held = found if held is None else both(held, found)
         return held

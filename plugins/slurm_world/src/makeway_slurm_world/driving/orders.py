@@ -26,7 +26,7 @@ def take_lease(name: str, nodes: str, seconds: float) -> Order:
             "StartTime=now",
             f"EndTime=now+{math.ceil(seconds)}",
             f"Nodes={nodes}",
-            "Users=-nobody",
+            "Users=-daemon",  # 26.05 takes nobody (65534) for no user
             f"Flags={FLAGS}",
         )
     )
