@@ -1,7 +1,10 @@
 """Play in the Slurm of another Debian, in a root of its own.
 
+    python tests/oracle/roots.py ROOT SUITE COMMAND ...
+
 The folders of a root are made by ``mmdebstrap``, once. Each play sees it through mounts of its own, which are gone
-when the play is over; it shares the machine's clock, ports and /tmp with all others.
+when the play is over; it shares the machine's clock, ports and /tmp with all others. As a program it runs a command
+there, in the folder in which it was called, beside this repository and this Python.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -175,3 +179,18 @@ def slurm(runner: Path, root: Path | None, suite: str, plays: Path) -> Iterator[
     make(beside, DATABASE_SUITE)
     with database(beside, plays / f"database-{os.getpid()}") as port:
         yield Slurm(runner, root, port)
+
+
+def run(root: Path, command: Sequence[str]) -> int:
+    """Run a command in the root, in this folder, with this Python; return its exit status."""
+    places = (Path(__file__).resolve().parents[2], Path.cwd(), Path(sys.prefix), Path(sys.base_prefix))
+    path = f"{sys.prefix}/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    argv = within(root, ["env", "-C", str(Path.cwd()), *command], {each: each for each in places})
+    return subprocess.run(argv, check=False, env={**os.environ, "PATH": path}).returncode
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        raise SystemExit(f"usage: {sys.argv[0]} ROOT SUITE COMMAND ...")
+    make(Path(sys.argv[1]), sys.argv[2])
+    raise SystemExit(run(Path(sys.argv[1]), sys.argv[3:]))

@@ -215,6 +215,27 @@ def test_jobs_of_later_releases() -> None:
     assert (task.spec.partitions, task.spec.max_nodes, task.spec.array_limit) == (("cpu", "gpu"), 4, 1)
 
 
+@pytest.mark.parametrize(
+    ("shown", "exclusive", "shares"),
+    [
+        ("OverSubscribe=OK", None, False),
+        ("OverSubscribe=NO", Exclusive.NODE, False),
+        ("OverSubscribe=USER", Exclusive.USER, False),
+        ("OverSubscribe=YES", None, True),
+        ("OverSubscribe=NO Exclusive=NO", None, False),
+        ("OverSubscribe=NO Exclusive=NODE", Exclusive.NODE, False),
+        ("OverSubscribe=OK Exclusive=USER", Exclusive.USER, False),
+        ("OverSubscribe=OK Exclusive=MCS", Exclusive.MCS, False),
+        ("OverSubscribe=YES Exclusive=NO", None, True),
+    ],
+)
+def test_which_jobs_want_nodes_for_themselves(shown: str, exclusive: Exclusive | None, shares: bool) -> None:
+    """As 24.11.5 shows it, and 26.05.5, which has a field of its own for that."""
+    assert "OverSubscribe=OK " in LINE
+    (job,) = live_jobs(job_record(LINE.replace("OverSubscribe=OK", shown)), Zone(wall=0.0), 0.0)
+    assert (job.spec.exclusive, job.spec.oversubscribe) == (exclusive, shares)
+
+
 def test_what_jobs_of_later_releases_hold() -> None:
     train, mpi = _later()["2302"], _later()["2411"]
     assert held(train, cores=True, memory=True, threads=lambda _: 2).gres == {

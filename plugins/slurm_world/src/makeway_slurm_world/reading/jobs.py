@@ -315,12 +315,12 @@ def _counted(fields: Mapping[str, str], nodes: int, notes: list[str]) -> dict[st
 
 
 def _sharing(fields: Mapping[str, str]) -> dict[str, Any]:
-    wish = fields.get("OverSubscribe", "OK")
-    if wish == "NO":
-        return {"exclusive": Exclusive.NODE}
-    if wish in ("USER", "MCS"):
-        return {"exclusive": Exclusive(wish.lower())}
-    return {"oversubscribe": True} if wish == "YES" else {}
+    """Return which nodes a job wants for itself: 26.05 has a field for that, before it OverSubscribe said so."""
+    sharing = fields.get("OverSubscribe", "OK")
+    alone = fields.get("Exclusive", "NODE" if sharing == "NO" else sharing)
+    if alone in ("NODE", "USER", "MCS"):
+        return {"exclusive": Exclusive(alone.lower())}
+    return {"oversubscribe": True} if sharing == "YES" else {}
 
 
 def _dependencies(text: str | None, notes: list[str]) -> tuple[str, ...]:
