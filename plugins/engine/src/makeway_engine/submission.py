@@ -284,8 +284,8 @@ class Submission:
             return self._misfit(job)
         if over == TIME and (several or rule("impossible_despite_time")):
             return self._refused_as_impossible(job)
-        short = "too_few_nodes_of_several_refuse" if several else "too_few_nodes_refuse"
-        if rule(short) and (over == CONFIG or _lacks_nodes(job, job.partitions[-1])):
+        refuses = rule("too_few_nodes_of_several_refuse") if several else rule("too_few_nodes_refuse")
+        if refuses and (over == CONFIG or _lacks_nodes(job, job.partitions[-1])):
             return self._refused_as_impossible(job)
         return ""
 
