@@ -141,8 +141,14 @@ def test_a_way_that_fails_keeps_no_other_from_being_tried(
 
 def test_a_notice_that_could_not_be_given_is_shown(up: Site) -> None:
     """The job is not touched by that; `why` says what stood in the way."""
-    body = {"command": ["true"], "cwd": "/", "output": "/dev/null", "tell_at": ["end"]}
-    body |= {"tell": "echo no way there >&2; exit 1", "environment": {"PATH": os.environ["PATH"]}}
+    body = {
+        "command": ["true"],
+        "cwd": "/",
+        "output": "/dev/null",
+        "tell": "echo no way there >&2; exit 1",
+        "tell_at": ["end"],
+        "environment": {"PATH": os.environ["PATH"]},
+    }
     job = up.ask(os.getuid(), "post", "/v1/jobs", body)["id"]
     assert up.run("wait", str(job)).exit_code == 0
     assert "a notice could not be given: end: no way there\n" in up.ok("why", str(job))
