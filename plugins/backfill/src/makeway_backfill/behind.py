@@ -106,7 +106,7 @@ class Behind:
 
     def none(self, after: Entry, plan: Plan) -> bool:
         """Whether no job behind an entry can start now, or have others make way."""
-        if self._any_due():
+        if self._starts_by is None and self._any_due():
             return self._first(self._attempts.queue.entries, after) is None
         if self._first(self._shapes.apart, after) is not None:
             return False
@@ -125,7 +125,7 @@ class Behind:
         return found
 
     def _any_due(self) -> bool:
-        """Whether any job is over its time, which counts as gone to a forecast, but not to a glance."""
+        """Whether any job is over its time, which counts as gone to a forecast, and not to those who hold nodes."""
         releases = self._ledger.releases()
         return bool(releases) and releases[0][0] <= self._ledger.now
 
@@ -150,7 +150,9 @@ class Behind:
         """Whether too few nodes are left for a job of a shape, however short (`ForecastingSelector`)."""
         ledger = self._ledger
         left = shape.partition.nodes & ledger.up & ~ledger.exclusive
-        if left.bit_count() >= shape.size or not shape.entries or not self._displaces_none(shape):
+        if left.bit_count() >= shape.size or self._any_due():
+            return False
+        if not shape.entries or not self._displaces_none(shape):
             return False
         return self._shapes.kind_of(shape.entries[-1][1]).told is not None
 
