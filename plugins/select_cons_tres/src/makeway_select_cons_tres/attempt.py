@@ -60,7 +60,7 @@ class ConsAttempt:
         """Which jobs the books are still to be without."""
         self._removed = False
         self._planning = planning
-        self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
+        self.wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
         """Whether nodes on which a job runs are out of the question."""
         self._exempt: Sequence[Job] | None = None if known.guards_overlay else ()
 
@@ -68,7 +68,7 @@ class ConsAttempt:
     def fresh(self) -> ConsAttempt:
         """Return an attempt for the same job with nothing removed."""
         twin = ConsAttempt(self.known, self.job, self.nodes, self.view, planning=self._planning)
-        twin._wants_idle, twin._exempt = self._wants_idle, self._exempt
+        twin.wants_idle, twin._exempt = self.wants_idle, self._exempt
         return twin
 
     @property
@@ -127,7 +127,7 @@ class ConsAttempt:
             if known is not None:
                 self.short = known
                 return self._blocked()
-            if self.kind.cpus_on_one_node is not None and not self._wants_idle:
+            if self.kind.cpus_on_one_node is not None and not self.wants_idle:
                 found = self._on_one_node(self.kind.choices[0].among(self.nodes))
                 if found is not None:
                     return self.placement(found, 0)
@@ -199,7 +199,7 @@ class ConsAttempt:
         :param withheld: idle cores that it may not have, where others can be laid over.
         """
         nodes = self.nodes if within is None else self.nodes & within
-        if self._wants_idle:
+        if self.wants_idle:
             # Fully idle nodes (4.1.4): those on which no job runs, whatever may be stopped there.
             self.books.sync()
             nodes &= ~(self.books.busy_nodes & self._running())

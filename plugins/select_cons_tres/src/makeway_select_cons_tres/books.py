@@ -88,6 +88,8 @@ class Books:
         """Partitions whose rows are to be put together anew."""
         self.version = 0
         """Grows with every change."""
+        self.depends_on_order = bool(layout.boards)
+        """Whether the same jobs may leave other books behind, by the order in which things happened."""
 
     def copy(self) -> Books:
         """Return books of the same state, to take jobs out of."""
@@ -140,6 +142,7 @@ class Books:
         self.take_out(job, wholly=False)
         self._rowless.add(job.id)
         self._stopped.add(job.id)
+        self.depends_on_order = True
 
     def resume(self, job: Job) -> None:
         """A job continues: if a person had stopped it, its cores go into the first row with room, if any."""
@@ -164,6 +167,7 @@ class Books:
         allocation = _held(job)
         if row is None:
             self._rowless.add(job.id)
+            self.depends_on_order = True
         else:
             rows = self._rows_to_change(job.partition)
             rows.seat(job, allocation, row)
@@ -183,6 +187,7 @@ class Books:
         for index in range(self.layout.size):
             self.marks[index], self.sharing[index] = sums.get(index, (0, 0))
         self.touched += range(self.layout.size)
+        self.depends_on_order = True
         self._overflown |= memory.overflown
         self._stale |= memory.stale
 
@@ -217,6 +222,7 @@ class Books:
             cores = full[index] if held is None else held[at]
             if busy[index] & cores:
                 self._overlaid.add(index)
+                self.depends_on_order = True
             busy[index] |= cores
 
     def take_out(self, job: Job, *, wholly: bool) -> None:
@@ -341,6 +347,8 @@ class Books:
             found = marks[index] + sign * mark
             # Two marks of EXCLUSIVE jobs are more than 16 bits hold; what is taken off then leaves nothing.
             marks[index] = max(0, found % _MARK_LIMIT if wraps and sign > 0 else found)
+            if marks[index] != found:
+                self.depends_on_order = True
             shared[index] += sign * sharing
 
     def _charge(self, allocation: Allocation, sign: int) -> None:

@@ -68,7 +68,7 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     """Test now, then after each batch of jobs that end within a window; each window is twice as long as the last."""
     known, kind, view = attempt.known, attempt.kind, attempt.view
     now, mode = view.now, known.mode
-    idle_only = not looks_beyond_idle(kind.request, mode)
+    idle_only = not (looks_beyond_idle(kind.request, mode) or attempt.wants_idle)
     enough = known.enough(kind, view, ())
     for choice in kind.choices:
         if enough.after(choice.among(attempt.nodes), 0):
@@ -90,16 +90,20 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
     for batch in timeline.batches(nodes):
         if not enough.after(nodes, batch.end):
             continue
-        # Where idle cores are all that counts, what else has left elsewhere makes no difference.
-        attempt.stand_on(timeline.books_after(batch.end, -1 if idle_only else nodes))
-        found = attempt.try_on(choice, extra=extra)
-        if found is not None:
+        places = timeline.moment(batch.end).places if idle_only else {}
+        if (kind, nodes) not in places:
+            # Where idle cores are all that counts, what else has left elsewhere makes no difference.
+            attempt.stand_on(timeline.books_after(batch.end, -1 if idle_only else nodes))
+            found = attempt.try_on(choice, extra=extra)
+            places[kind, nodes] = None if found is None else found.nodes
+        place = places[kind, nodes]
+        if place is not None:
             at = timeline.end_of(batch, nodes)
             if view.rule("forecast_ends_at_relevant_job"):  # since 25.11
-                relevant = timeline.end_of(batch, found.nodes)
+                relevant = timeline.end_of(batch, place)
                 at = at if relevant is None else relevant
             assert at is not None
-            return None if math.isinf(at) else Forecast(at=max(at, now), nodes=found.nodes)
+            return None if math.isinf(at) else Forecast(at=max(at, now), nodes=place)
     return None
 
 

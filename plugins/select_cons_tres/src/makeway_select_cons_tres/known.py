@@ -34,7 +34,7 @@ from makeway_select_cons_tres.table import TableKey
 from makeway_slurm.preemption import exempt_time
 
 if TYPE_CHECKING:
-    from makeway_select_cons_tres.timeline import Enough, Timeline
+    from makeway_select_cons_tres.timeline import Enough, Moments, Timeline
 
 _MOST_REMEMBERED = 100_000
 _MOST_BOOKS = 8
@@ -77,6 +77,8 @@ class Known:
         self._failed: dict[tuple[Kind, NodeBits], Shortage] = {}
         self._timelines: dict[int, tuple[Timeline, Sequence[tuple[Job, PreemptMode]]]] = {}
         """By identity of what is removed, which is kept so that no other has it."""
+        self._moments: Moments | None = None
+        """What nodes have at moments ahead; None: not asked for yet."""
         self._enough: dict[tuple[Kind, int], Enough] = {}
         """By the identity of their timeline."""
         self._timelines_at: tuple[int, int] | None = None
@@ -166,11 +168,16 @@ class Known:
             self._enough.clear()
         found = self._timelines.get(id(removable) if removable else 0)
         if found is None:
-            from makeway_select_cons_tres.timeline import Timeline  # numpy takes as long as a small replay
+            # Its numpy takes as long as a small replay.
+            from makeway_select_cons_tres.timeline import Moments, Timeline
 
             if removable:
                 books = self.without([each for pair in removable for each in leaving_with(*pair, view)])
-            timeline = Timeline(books, view, gone_with(removable, view))
+            if self._moments is None:
+                self._moments = Moments(self.layout.size)
+            elif self.books.depends_on_order:
+                self._moments.forget()
+            timeline = Timeline(books, view, removable, self._moments)
             found = self._timelines[id(removable) if removable else 0] = timeline, removable
         return found[0]
 

@@ -28,7 +28,7 @@ MARKS: Mapping[tuple[int, bool], frozenset[str]] = {
 MARK_OF: Mapping[frozenset[str], tuple[int, bool]] = {words: key for key, words in MARKS.items()}
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, cache_hash=True)
 class NodeNeed:
     """What the choice of CPUs on one node depends on; alike for many jobs, so that answers can be kept."""
 

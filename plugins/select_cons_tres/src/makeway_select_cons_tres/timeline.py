@@ -8,6 +8,8 @@ they are, once.
 from __future__ import annotations
 
 import bisect
+import hashlib
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,7 +21,7 @@ import numpy.typing as npt
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
-from makeway.model import ClusterView, Job, Seconds
+from makeway.model import Allocation, ClusterView, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.kinds import Kind
@@ -37,6 +39,12 @@ _HALF_MINUTE: Seconds = 30.0
 _TINY = 1e-6
 _MOST_BOOKS = 24
 """Books of so many moments are kept."""
+_AMOUNTS = 200_000
+"""Moments are kept for so many nodes in all, each counted once a moment."""
+_OCTETS = 16
+"""Of the number of what a job holds."""
+_FEWEST = 24
+"""So many moments are kept at least."""
 
 
 class Batch(NamedTuple):
@@ -64,6 +72,57 @@ class _Offer:
     """All of these."""
 
 
+class Moment:
+    """What has been found out about the nodes once certain jobs are left."""
+
+    __slots__ = ("counts", "offers", "places")
+
+    def __init__(self) -> None:
+        self.counts: dict[Bars, tuple[Amounts, Amounts]] = {}
+        """Cores that nothing barred holds and free memory of each node."""
+        self.offers: dict[_Asked, _Offer] = {}
+        """What nodes have for jobs that ask alike."""
+        self.places: dict[tuple[Kind, NodeBits], NodeBits | None] = {}
+        """Where a job of a kind gets idle cores, of some nodes."""
+
+
+class Moments:
+    """Moments that lie ahead. A job that ends before its time, or starts, leaves those as they were that come later.
+
+    A moment is known by what is held then: each allocation has a number of its own, and these are added up (Zobrist
+    1970, A new hashing method with application for game playing).
+    """
+
+    def __init__(self, nodes: int) -> None:
+        self._most = max(_FEWEST, _AMOUNTS // max(nodes, 1))
+        self._known: dict[int, Moment] = {}
+        self._numbers: dict[int, tuple[Allocation, int]] = {}
+        """By the identity of what a job holds, which is kept so that nothing else has it."""
+        self._count = itertools.count()
+
+    def numbers(self, held: Sequence[Allocation]) -> list[int]:
+        """Return the number of each of all that is held."""
+        known = self._numbers
+        self._numbers = {id(each): known.get(id(each)) or (each, self._new_number()) for each in held}
+        return [self._numbers[id(each)][1] for each in held]
+
+    def _new_number(self) -> int:
+        digest = hashlib.blake2b(str(next(self._count)).encode(), digest_size=_OCTETS).digest()
+        return int.from_bytes(digest, "little")
+
+    def of(self, key: int) -> Moment:
+        """Return a moment."""
+        found = self._known.pop(key, None) or Moment()
+        if len(self._known) >= self._most:
+            del self._known[next(iter(self._known))]  # the one that was asked for least lately
+        self._known[key] = found
+        return found
+
+    def forget(self) -> None:
+        """Forget all: the same jobs may have left other books behind."""
+        self._known.clear()
+
+
 class Enough:
     """Whether nodes and CPUs may be enough for a job of one kind, as others end.
 
@@ -71,7 +130,18 @@ class Enough:
     askers: replays run without a collector of garbage, and the two would keep each other.
     """
 
-    __slots__ = ("_bars", "_cpus", "_kind", "_least", "_most", "_offers", "_threads", "_timeline", "_wanted")
+    __slots__ = (
+        "_asked",
+        "_bars",
+        "_cpus",
+        "_kind",
+        "_least",
+        "_most",
+        "_offers",
+        "_threads",
+        "_timeline",
+        "_wanted",
+    )
 
     def __init__(self, timeline: Timeline, kind: Kind, bars: Bars) -> None:
         request = kind.request
@@ -84,8 +154,16 @@ class Enough:
         self._threads = timeline.threads_for(request.need)
         self._cpus = 0 if kind.wanted * self._least >= request.min_cpus else request.min_cpus
         """How many are to be counted; 0: nodes are enough."""
-        asked = bars, request.need, request.whole, request.memory_per_cpu, kind.least_memory, self._wanted
-        self._offers = timeline.offers.setdefault(asked, {})
+        self._asked = (
+            bars,
+            request.need,
+            request.whole,
+            request.memory_per_cpu,
+            kind.least_memory,
+            self._wanted,
+        )
+        self._offers: dict[int, _Offer] = {}
+        """By how many jobs are gone."""
 
     def by(self, nodes: NodeBits, instant: Seconds) -> bool:
         """Whether there may be room on some nodes by an instant."""
@@ -95,7 +173,11 @@ class Enough:
         """Whether there may be room on some nodes once so many jobs are gone."""
         offer = self._offers.get(count)
         if offer is None:
-            offer = self._offers[count] = self._offer(count)
+            offers = self._timeline.moment(count).offers
+            offer = offers.get(self._asked)
+            if offer is None:
+                offer = offers[self._asked] = self._offer(count)
+            self._offers[count] = offer
         wanted, serving = self._cpus, offer.nodes & nodes
         number = serving.bit_count()
         if number < self._least:
@@ -123,20 +205,25 @@ class Enough:
 class Timeline:
     """The running jobs in the order in which they end, from books on that do not change."""
 
-    def __init__(self, books: Books, view: ClusterView, gone: Sequence[Job] = ()) -> None:
+    def __init__(
+        self, books: Books, view: ClusterView, removed: Sequence[tuple[Job, PreemptMode]], moments: Moments
+    ) -> None:
         """Begin.
 
-        :param gone: jobs that have left the books already.
+        :param removed: jobs that have made way for another, and left the books already.
         """
         clockwork = view.settings(Clockwork)
         self._phase = clockwork.minute_phase
         self.books = books
         """As they are before any of them is gone; not to be changed."""
-        out = set(map(id, gone))
+        gone = [(part, mode) for job, mode in removed for part in view.components(job)]
+        out = {id(job) for job, _ in gone}
         releases = [each for each in view.releases() if id(each[2]) not in out]
         releases += [each for each in _endless(view) if id(each[2]) not in out]
         self.ends = [each[0] for each in releases]
         self._jobs = [each[2] for each in releases]
+        self._keys = _keys(self._jobs, gone, view, moments)
+        """Of the moments at which so many jobs are gone."""
         self._nodes = [job.nodes for job in self._jobs]
         self._seconds = [clockwork.whole_second(end) if end < math.inf else end for end in self.ends]
         layout = books.layout
@@ -144,11 +231,18 @@ class Timeline:
         self._left = np.array(layout.memory, np.float64) - np.array(books.memory, np.float64)
         self._flat: tuple[Sequence[int], npt.NDArray[np.int64], Amounts] | None = None
         self._cores_of: dict[Bars, tuple[Amounts, Amounts]] = {}
-        self._counts: dict[tuple[Bars, int], tuple[Amounts, Amounts]] = {}
-        self.offers: dict[_Asked, dict[int, _Offer]] = {}
-        """What nodes have for jobs that ask alike, by how many jobs are gone."""
+        self._moments = moments
+        self._at: dict[int, Moment] = {}
+        """By how many jobs are gone."""
         self._masks: dict[NodeBits, Amounts] = {}
         self._after: dict[tuple[int, NodeBits], Books] = {}
+
+    def moment(self, count: int) -> Moment:
+        """Return what is known of the moment at which so many jobs are gone."""
+        found = self._at.get(count)
+        if found is None:
+            found = self._at[count] = self._moments.of(self._keys[count])
+        return found
 
     # ------------------------------------------------------------------------------ counting
     def usable(self, kind: Kind, bars: Bars, threads: int | Amounts, count: int) -> Amounts:
@@ -178,7 +272,8 @@ class Timeline:
 
     def _counted(self, bars: Bars, count: int) -> tuple[Amounts, Amounts]:
         """Return the cores that nothing barred holds and the free memory of each node once so many jobs are gone."""
-        found = self._counts.get((bars, count))
+        counts = self.moment(count).counts
+        found = counts.get(bars)
         if found is None:
             over, nodes, memory = self._held()
             size, upto = len(self._full), over[count - 1] if count else 0
@@ -186,7 +281,7 @@ class Timeline:
             # Cores that two jobs hold are counted twice: that is still no less than there will be.
             free, cores = self._barred(bars)
             idle = free + np.bincount(nodes[:upto], cores[:upto], size)
-            found = self._counts[bars, count] = np.minimum(idle, self._full), left
+            found = counts[bars] = np.minimum(idle, self._full), left
         return found
 
     def _barred(self, bars: Bars) -> tuple[Amounts, Amounts]:
@@ -301,6 +396,24 @@ class Timeline:
                 del self._after[next(iter(self._after))]
             self._after[count, nodes] = found
         return found
+
+
+def _keys(
+    leaving: Sequence[Job], gone: Sequence[tuple[Job, PreemptMode]], view: ClusterView, moments: Moments
+) -> list[int]:
+    """Return by what the moments are known at which none, one, two, ... of the jobs that leave are gone.
+
+    :param gone: those that have made way, of which some keep what they hold, or all but cores.
+    """
+    held = {id(job): job.allocation for job in (*view.active, *leaving) if job.allocation is not None}
+    numbers = dict(zip(held, moments.numbers([*held.values()]), strict=True))
+    for job, mode in gone:
+        if mode is PreemptMode.SUSPEND:
+            numbers[id(job)] = 3 * numbers.get(id(job), 0)
+        elif mode is not PreemptMode.OFF:
+            numbers.pop(id(job), None)
+    last = [numbers.pop(id(job), 0) for job in leaving]
+    return [*itertools.accumulate(reversed(last), initial=sum(numbers.values()))][::-1]
 
 
 def _endless(view: ClusterView) -> list[Release]:
