@@ -88,6 +88,10 @@ class Known:
         """The books without some jobs."""
         self._without_at = -1
         """Version of the books that `_without` is about."""
+        self._below: dict[int, Sequence[Job]] = {}
+        """Running jobs of lower tiers, by the tier."""
+        self._below_at = -1
+        """Version of the cluster that `_below` is about."""
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
 
@@ -230,15 +234,23 @@ class Known:
         """Return running jobs that `preemptor` may not be laid over: those of a veto, and exempt ones."""
         if not self.guards_overlay:
             return ()
-        tier = preemptor.partition.priority_tier
-        lower = [
-            job for job in view.active if job.state is JobState.RUNNING and job.partition.priority_tier < tier
-        ]
+        lower = self._running_below(preemptor.partition.priority_tier, view)
         vetoed = view.protected(preemptor, lower)
         exempt = self._exempt_jobs(view)
         if not vetoed:
             return exempt
         return [*exempt, *(job for job in lower if job.id in vetoed and job not in exempt)]
+
+    def _running_below(self, tier: int, view: ClusterView) -> Sequence[Job]:
+        """Return the running jobs of partitions of a lower tier; looked for once while no job starts, stops or ends."""
+        if self._below_at != view.version:
+            self._below_at = view.version
+            self._below.clear()
+        found = self._below.get(tier)
+        if found is None:
+            running = [job for job in view.active if job.state is JobState.RUNNING]
+            found = self._below[tier] = [job for job in running if job.partition.priority_tier < tier]
+        return found
 
     def _exempt_jobs(self, view: ClusterView) -> Sequence[Job]:
         """Return running jobs that PreemptExemptTime keeps from being overlaid (slurm-preemption 1.6)."""
