@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -16,7 +16,7 @@ _SIZES = ("-n1", "-n2", "-n3", "-n4 -N1", "-n6", "-N2", "-n9", "-n2 --mem=700", 
 _EVENTS = 60
 
 
-def _anew(scene: Any, job: Job, nodes: int, gone: list[tuple[Job, PreemptMode]]) -> Forecast | None:
+def _anew(scene: Any, job: Job, nodes: int, gone: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
     """Return a forecast as if nothing was known."""
     selector = scene.engine.selector
     known, selector._moments, selector._timelines_at = selector._moments, None, None
