@@ -125,7 +125,7 @@ class Behind:
         return found
 
     def _any_due(self) -> bool:
-        """Whether any job is over its time, which counts as gone to a forecast, and not to those who hold nodes."""
+        """Whether any job is over its time: to a forecast it is gone, and it holds its nodes all the same."""
         releases = self._ledger.releases()
         return bool(releases) and releases[0][0] <= self._ledger.now
 

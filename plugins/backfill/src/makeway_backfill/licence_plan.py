@@ -62,6 +62,3 @@ class LicencePlan:
         for start, end, _ in self._promises:
             yield start
             yield end
-
-
-__all__ = ["LicencePlan"]

@@ -105,6 +105,3 @@ def made(daemon: Daemon, *, control: bool) -> MCPServer[Any]:
 def serve(daemon: Daemon, *, control: bool) -> None:
     """Talk over standard input and output until the other end goes."""
     made(daemon, control=control).run("stdio")
-
-
-__all__ = ["made", "serve"]

@@ -381,6 +381,3 @@ def makeway_protect(preemptor: Job, candidates: Sequence[Job], view: ClusterView
     return {
         job.id: safe[job.id] for job in candidates if job.id in safe and job.user != preemptor.user
     } or None
-
-
-__all__ = ["ATTRIBUTE", "NAME", "Amount", "Booking", "bookings_of", "held_now", "there", "wanted_by"]

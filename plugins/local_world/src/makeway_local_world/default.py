@@ -287,19 +287,3 @@ def is_preset(path: Path) -> bool:
 def named(path: Path) -> str:
     """Return how a daemon in another directory is told of a configuration."""
     return str(path) if is_preset(path) else str(path.absolute())
-
-
-__all__ = [
-    "KILL_WAIT",
-    "PRESETS",
-    "Machine",
-    "check",
-    "checkpoint",
-    "configuration",
-    "count_gpus",
-    "is_preset",
-    "lab",
-    "memory_mb",
-    "named",
-    "this_machine",
-]

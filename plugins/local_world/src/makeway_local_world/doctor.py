@@ -267,6 +267,3 @@ def _others(daemon: Mapping[str, Any] | None) -> Iterator[Finding]:
                 user = pwd.getpwuid(entry.stat().st_uid).pw_name
                 text = f"process {entry.name} of {user}: two daemons share the machine and do not know of each other"
                 yield Finding("note", "other daemons", text)
-
-
-__all__ = ["Finding", "examine", "measured"]

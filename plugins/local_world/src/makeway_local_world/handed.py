@@ -19,6 +19,3 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-
-
-__all__ = ["RESOURCES", "ranges"]

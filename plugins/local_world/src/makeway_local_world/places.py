@@ -129,6 +129,3 @@ def _file_system(directory: Path) -> int:
     if library.statfs(os.fsencode(directory), buffer) != 0:
         return 0
     return int(struct.unpack_from("l", buffer)[0]) & 0xFFFFFFFF
-
-
-__all__ = ["Places", "check_file_system", "make_private", "make_public"]

@@ -109,20 +109,3 @@ def peer(connection: socket.socket) -> tuple[int, int, int]:
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, gid = struct.unpack("3i", raw)
     return pid, uid, gid
-
-
-__all__ = [
-    "LONGEST",
-    "NAME",
-    "SOCKET",
-    "STATE",
-    "SYSTEM_SOCKET",
-    "SYSTEM_STATE",
-    "PlaceError",
-    "candidates",
-    "check_owned",
-    "peer",
-    "short",
-    "usual_socket",
-    "usual_state",
-]

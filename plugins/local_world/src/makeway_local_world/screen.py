@@ -437,6 +437,3 @@ def machine(about: Mapping[str, Any], found: Mapping[str, Any], width: int) -> T
             printable(f"job {job['id']} of {job['user']}") if job else "free", style="" if job else "dim"
         )
     return text
-
-
-__all__ = ["Monitor", "Question", "Server", "jobs_of", "machine", "sentence"]

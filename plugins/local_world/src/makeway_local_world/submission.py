@@ -366,30 +366,3 @@ def load_held(state: Path, job_id: str, incarnation: int) -> dict[str, Any] | No
 def delete(state: Path, job_id: str) -> None:
     """Forget the submission of a job, and all that lies beside it; one that is not there is no error."""
     shutil.rmtree(directory_of(state, job_id), ignore_errors=True)
-
-
-__all__ = [
-    "FILE",
-    "HELD",
-    "VERSION",
-    "Kept",
-    "Names",
-    "Submission",
-    "SubmissionError",
-    "Where",
-    "beside",
-    "delete",
-    "directory_of",
-    "encoded",
-    "file_name",
-    "forget",
-    "kept",
-    "load",
-    "load_held",
-    "paths",
-    "rewrite",
-    "store",
-    "store_held",
-    "stored_as",
-    "where",
-]

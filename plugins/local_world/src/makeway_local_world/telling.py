@@ -114,7 +114,5 @@ def main() -> int:
     return failed
 
 
-__all__ = ["mail", "main", "post", "show", "story"]
-
 if __name__ == "__main__":
     sys.exit(main())

@@ -100,6 +100,3 @@ def program() -> str:
     if beside.exists():
         return str(beside)
     return shutil.which("makeway") or os.path.abspath(sys.argv[0])
-
-
-__all__ = ["program", "unit"]

@@ -25,7 +25,7 @@ from makeway.model import (
 from makeway.obstacle import counted
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books, Leaving
-from makeway_select_cons_tres.known import Known, leaving_with
+from makeway_select_cons_tres.known import Known, gone_with, leaving
 from makeway_select_cons_tres.one_node import first_that_fits, fitting_in, on_node
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, Cores, CoreTest, Extra, Shortage
@@ -93,7 +93,7 @@ class ConsAttempt:
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if a job and its other components were gone: all that they hold, or only the cores."""
         if mode is not PreemptMode.OFF:
-            self._take_out(leaving_with(job, mode, self.view))
+            self._take_out(leaving(gone_with([(job, mode)], self.view)))
 
     def remove_all(self, jobs: Sequence[Job]) -> None:
         """Continue as if jobs and their other components were gone, with all that they hold."""
@@ -109,14 +109,14 @@ class ConsAttempt:
         """Continue on books from which others have removed jobs; they are not changed."""
         self._books, self._is_own, self._leaving, self._removed = books, False, [], True
 
-    def _take_out(self, leaving: Sequence[Leaving]) -> None:
+    def _take_out(self, others: Sequence[Leaving]) -> None:
         """Take jobs off the books: at once where they were looked at without others, else when they are looked at."""
         if self._leaving or not self._removed:
-            self._leaving += leaving
+            self._leaving += others
         else:
             if not self._is_own:
                 self._books, self._is_own = self._books.copy(), True
-            self._books.take_out_each(leaving)
+            self._books.take_out_each(others)
         self._removed = True
 
     def probe(self) -> Placement | Blocked:
@@ -299,6 +299,3 @@ class ConsAttempt:
             available=short.available,
             detail=f"{counted(wanted, 'node')} wanted, {short.available} usable",
         )
-
-
-__all__ = ["ConsAttempt"]

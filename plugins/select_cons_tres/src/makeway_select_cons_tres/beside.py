@@ -60,6 +60,3 @@ class Beside:
                 found = joined(found, books.cores_in(banned, everywhere))
             self._taken[own.index] = found
         return found
-
-
-__all__ = ["Beside"]

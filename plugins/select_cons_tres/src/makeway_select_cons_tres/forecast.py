@@ -54,7 +54,7 @@ def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]
             return Forecast(at=now, nodes=found.nodes, preempts=True)
     releases = attempt.view.releases()
     if removable:
-        gone = set(map(id, gone_with(removable, attempt.view)))
+        gone = {id(job) for job, _ in gone_with(removable, attempt.view)}
         releases = [release for release in releases if id(release[2]) not in gone]
     choice = attempt.kind.choices[-1]
     watch = watch_for(attempt, choice)

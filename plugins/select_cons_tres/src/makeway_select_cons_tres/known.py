@@ -175,30 +175,31 @@ class Known:
             # Its numpy takes as long as a small replay.
             from makeway_select_cons_tres.timeline import Moments, Timeline
 
-            if removable:
-                books = self.without([each for pair in removable for each in leaving_with(*pair, view)])
+            gone = gone_with(removable, view)
+            if gone:
+                books = self.without(leaving(gone))
             if self._moments is None:
                 self._moments = Moments(self.layout.size)
             elif self.books.depends_on_order:
                 self._moments.forget()
-            timeline = Timeline(books, view, removable, self._moments)
+            timeline = Timeline(books, view, gone, self._moments)
             found = self._timelines[id(removable) if removable else 0] = timeline, removable
         return found[0]
 
-    def without(self, leaving: Sequence[Leaving]) -> Books:
+    def without(self, others: Sequence[Leaving]) -> Books:
         """Return the books as they would be without some jobs; not to be changed, as others get the same."""
         books = self.books
         books.sync()
         if self._without_at != books.version:
             self._without_at = books.version
             self._without.clear()
-        asked = tuple(leaving)
+        asked = tuple(others)
         found = self._without.get(asked)
         if found is None:
             if len(self._without) >= _MOST_BOOKS:
                 del self._without[next(iter(self._without))]
             found = self._without[asked] = books.copy()
-            found.take_out_each(leaving)
+            found.take_out_each(others)
         return found
 
     def enough(self, kind: Kind, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]]) -> Enough:
@@ -266,16 +267,20 @@ class Known:
         ]
 
 
-def leaving_with(job: Job, mode: PreemptMode, view: ClusterView) -> list[Leaving]:
-    """Return what makes way with a job, all its components, and whether each gives back all that it holds."""
-    if mode is PreemptMode.OFF:
-        return []
-    return [(part, mode.frees_all) for part in view.components(job) if part.allocation is not None]
+def gone_with(
+    removable: Sequence[tuple[Job, PreemptMode]], view: ClusterView
+) -> list[tuple[Job, PreemptMode]]:
+    """Return the jobs that leave with those removed: all components of each, and how."""
+    return [(part, mode) for job, mode in removable for part in view.components(job)]
 
 
-def gone_with(removable: Sequence[tuple[Job, PreemptMode]], view: ClusterView) -> list[Job]:
-    """Return the jobs that leave with those removed: all components of each."""
-    return [part for job, _ in removable for part in view.components(job)]
+def leaving(gone: Sequence[tuple[Job, PreemptMode]]) -> list[Leaving]:
+    """Return which of these give anything back, and whether each gives back all that it holds."""
+    return [
+        (job, mode.frees_all)
+        for job, mode in gone
+        if job.allocation is not None and mode is not PreemptMode.OFF
+    ]
 
 
 def _table_key(request: Request) -> TableKey:
@@ -299,6 +304,3 @@ def _mode(view: ClusterView) -> Mode:
         off_keeps_rows=view.rule("off_partition_keeps_rows"),
         denial_lasts=view.rule("denied_nodes_stay_denied"),
     )
-
-
-__all__ = ["Known", "gone_with"]

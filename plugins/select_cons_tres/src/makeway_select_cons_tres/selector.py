@@ -221,6 +221,3 @@ def _all_free_all(modes: Sequence[PreemptMode]) -> bool:
     if modes and modes.count(modes[0]) == len(modes):  # mostly so, and quickly seen
         return modes[0].frees_all
     return all(mode.frees_all for mode in modes)
-
-
-__all__ = ["ConsSelector"]

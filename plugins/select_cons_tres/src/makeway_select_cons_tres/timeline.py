@@ -206,17 +206,16 @@ class Timeline:
     """The running jobs in the order in which they end, from books on that do not change."""
 
     def __init__(
-        self, books: Books, view: ClusterView, removed: Sequence[tuple[Job, PreemptMode]], moments: Moments
+        self, books: Books, view: ClusterView, gone: Sequence[tuple[Job, PreemptMode]], moments: Moments
     ) -> None:
         """Begin.
 
-        :param removed: jobs that have made way for another, and left the books already.
+        :param gone: jobs that have made way for another, and left the books already.
         """
         clockwork = view.settings(Clockwork)
         self._phase = clockwork.minute_phase
         self.books = books
         """As they are before any of them is gone; not to be changed."""
-        gone = [(part, mode) for job, mode in removed for part in view.components(job)]
         out = {id(job) for job, _ in gone}
         releases = [each for each in view.releases() if id(each[2]) not in out]
         releases += [each for each in _endless(view) if id(each[2]) not in out]
@@ -232,17 +231,12 @@ class Timeline:
         self._flat: tuple[Sequence[int], npt.NDArray[np.int64], Amounts] | None = None
         self._cores_of: dict[Bars, tuple[Amounts, Amounts]] = {}
         self._moments = moments
-        self._at: dict[int, Moment] = {}
-        """By how many jobs are gone."""
         self._masks: dict[NodeBits, Amounts] = {}
         self._after: dict[tuple[int, NodeBits], Books] = {}
 
     def moment(self, count: int) -> Moment:
         """Return what is known of the moment at which so many jobs are gone."""
-        found = self._at.get(count)
-        if found is None:
-            found = self._at[count] = self._moments.of(self._keys[count])
-        return found
+        return self._moments.of(self._keys[count])
 
     # ------------------------------------------------------------------------------ counting
     def usable(self, kind: Kind, bars: Bars, threads: int | Amounts, count: int) -> Amounts:
@@ -421,6 +415,3 @@ def _endless(view: ClusterView) -> list[Release]:
     jobs = [job for job in view.active if job.end_at is None and job.allocation is not None]
     jobs.sort(key=lambda job: (job.started_at or 0.0, job.index))
     return [(math.inf, job.index, job) for job in jobs]
-
-
-__all__ = ["Batch", "Enough", "Release", "Timeline"]

@@ -75,6 +75,3 @@ class Barred(Shapes):
     def _forget(self) -> None:
         super()._forget()
         self._place_of.clear()
-
-
-__all__ = ["Barred"]

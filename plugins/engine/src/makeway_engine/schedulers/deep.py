@@ -80,6 +80,3 @@ class DeepQueue(ABC):
     @abstractmethod
     def _drop(self, job: Job) -> None:
         """Drop the entry of a job, if it is here."""
-
-
-__all__ = ["DeepQueue"]

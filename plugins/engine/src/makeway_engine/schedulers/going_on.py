@@ -68,6 +68,3 @@ class GoingOn:
             return (job,)
         tasks = self._queue.throttle.tasks[job.spec.array_id].values()
         return [each for each in tasks if each.state is _PENDING and not each.starts]
-
-
-__all__ = ["GoingOn"]

@@ -174,6 +174,3 @@ class OneByOne(DeepQueue):
             self._turns.left(job)
             if self._vain is not None:
                 self._vain.forget(job)
-
-
-__all__ = ["OneByOne"]

@@ -153,6 +153,3 @@ class _Alike(Shape):
 
 def hashable(value: Any) -> Hashable:
     return repr(sorted(value.items())) if isinstance(value, Mapping) else value
-
-
-__all__ = ["ASKED", "Requests", "hashable"]

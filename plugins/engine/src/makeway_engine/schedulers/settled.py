@@ -145,6 +145,3 @@ class Settled:
         """A job waits for another reason than before."""
         if not self._passing and job.reason != BEHIND:
             self._doubtful = True
-
-
-__all__ = ["Settled"]

@@ -26,6 +26,3 @@ def mcp(control: bool) -> None:
             raise
         raise Failed("an assistant needs mcp: pip install 'makeway-local-world[mcp]'") from None
     serve(server, control=control)
-
-
-__all__ = ["mcp"]

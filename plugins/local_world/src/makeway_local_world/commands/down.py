@@ -59,6 +59,3 @@ def _live(server: Daemon, until: float) -> Iterator[Sequence[Mapping[str, Any]]]
         if not jobs or time.monotonic() > until:
             return
         time.sleep(0.1)
-
-
-__all__ = ["down"]

@@ -35,6 +35,3 @@ def face(command: Command) -> click.Command:
     assert isinstance(found, Face)
     found.behind = command
     return found
-
-
-__all__ = ["face"]

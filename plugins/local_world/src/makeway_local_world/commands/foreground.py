@@ -60,6 +60,3 @@ def attach(job: str | None) -> int:
     if server.get(job_route(job)).get("ended_at") is not None:
         raise Failed(f"job {job} has ended")
     return Guest(server, job, found["terminal"], pty=True, attached=True).sit()
-
-
-__all__ = ["attach", "run"]

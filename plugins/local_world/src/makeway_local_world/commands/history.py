@@ -208,6 +208,3 @@ def _memory(job: dict[str, Any]) -> str:
     if job.get("memory_mb_per_cpu"):
         return f"{job['memory_mb_per_cpu']}Mc"
     return f"{job['memory_mb']}Mn" if job["memory_mb"] else ""
-
-
-__all__ = ["SACCT", "exit_text", "history", "past_instant", "sacct_row", "table"]

@@ -81,6 +81,3 @@ def _completing(what: str) -> Any:
         return [CompletionItem(word, help=text) for word, text in options.offered(what, incomplete)]
 
     return complete
-
-
-__all__ = ["made", "show_help", "show_wrong"]

@@ -37,6 +37,3 @@ def monitor(every: float) -> None:
             raise
         raise Failed("the screen needs textual: pip install 'makeway-local-world[monitor]'") from None
     Monitor(server, every).run()
-
-
-__all__ = ["monitor"]

@@ -110,19 +110,3 @@ def short_time(seconds: float | None) -> str:
     if days:
         return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}"
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
-
-
-__all__ = [
-    "JOB",
-    "JOBS",
-    "JOBS_OR_LAST",
-    "JOB_OR_LAST",
-    "JSON",
-    "gigabytes",
-    "last_job",
-    "length",
-    "login",
-    "megabytes",
-    "offered",
-    "short_time",
-]

@@ -203,6 +203,3 @@ def exit_status(job: dict[str, Any]) -> int:
     if code:
         return min(255, int(code))
     return 0 if job["state"] == "COMPLETED" else 1
-
-
-__all__ = ["end_of", "ended", "exit_status", "logs", "wait"]

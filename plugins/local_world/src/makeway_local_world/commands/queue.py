@@ -150,6 +150,3 @@ def _watch(server: Daemon, user: str | None, as_json: bool, tasks: bool) -> None
                 raise over[0]
     except KeyboardInterrupt:
         return
-
-
-__all__ = ["RIGHT", "cells", "gpus", "queue", "table"]

@@ -136,6 +136,3 @@ def said(booking: Mapping[str, Any]) -> str:
 
 def _minute(at: float) -> str:
     return time.strftime("%F %H:%M", time.localtime(at))
-
-
-__all__ = ["reserve", "said"]

@@ -149,6 +149,3 @@ def _value(option: Option, name: str, value: str | None, texts: dict[str, list[s
         texts.setdefault(option.to, []).append(value)
         return option.value(tuple(texts[option.to]))
     return option.value(value)
-
-
-__all__ = ["LARGEST", "PREFIXES", "Script", "contents", "read", "values"]

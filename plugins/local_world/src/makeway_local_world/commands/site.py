@@ -94,6 +94,3 @@ def web(control: bool, port: int, no_browser: bool, as_json: bool) -> None:
         import webbrowser
 
         webbrowser.open(answer["url"])
-
-
-__all__ = ["doctor", "reload_", "web"]

@@ -93,6 +93,3 @@ def by_user(jobs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         waits = each.pop("waits")
         each["wait"] = sum(waits) / len(waits) if waits else 0.0
     return dict(sorted(found.items(), key=lambda pair: (-pair[1]["cpu_hours"], pair[0])))
-
-
-__all__ = ["by_user", "stats"]

@@ -498,6 +498,3 @@ def environment(export: str, ours: Mapping[str, str]) -> dict[str, str]:
         elif name in ours:
             found[name] = ours[name]
     return found
-
-
-__all__ = ["again", "asked", "environment", "hand_in", "instant", "submit", "victims"]

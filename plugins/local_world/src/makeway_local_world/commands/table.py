@@ -63,6 +63,3 @@ def run(name: str, words: Sequence[str]) -> int | None:
     from makeway_local_world.commands.running import main
 
     return main(found, words)
-
-
-__all__ = ["COMMANDS", "find", "run"]

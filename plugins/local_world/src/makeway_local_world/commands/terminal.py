@@ -57,6 +57,3 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
     """Return a heading and rows in columns, a line each; what others wrote is escaped."""
     shown = [headings, *([printable(cell) for cell in row] for row in rows)]
     return columns(shown, [at for at, heading in enumerate(headings) if heading in right])
-
-
-__all__ = ["agreed", "clear", "put", "say", "say_text", "table", "warn"]

@@ -218,22 +218,3 @@ def undrain(as_json: bool) -> None:
     answer = Daemon().post("/v1/undrain")
     if as_json:
         terminal.put(answer)
-
-
-__all__ = [
-    "cancel",
-    "checkpoint",
-    "drain",
-    "hold",
-    "order",
-    "release",
-    "requeue",
-    "restore",
-    "resume",
-    "start",
-    "suspend",
-    "tell",
-    "top",
-    "undrain",
-    "update",
-]

@@ -20,6 +20,3 @@ def why(job: str | None, as_json: bool) -> None:
         return
     head, *rest = answer["told"]
     terminal.say(head, *(f"  {line}" for line in rest))
-
-
-__all__ = ["why"]

@@ -257,6 +257,3 @@ def seconds(text: str) -> float:
     if not 0.0 <= number <= 1e9:
         raise ValueError(f"got {text!r}; allowed: a number of seconds")
     return number
-
-
-__all__ = ["Argument", "Command", "Failed", "Option", "Wrong", "command", "seconds", "whole"]

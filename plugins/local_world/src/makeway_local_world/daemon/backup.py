@@ -95,6 +95,3 @@ def hint(journal: Path) -> str:
     copy = journal.with_name(NAME)
     there = f"; {copy} is as it was when a daemon last started" if copy.exists() else ""
     return f"{there}; to go on with all that is left: makeway up --recover"
-
-
-__all__ = ["NAME", "hint", "make", "what_is_lost"]

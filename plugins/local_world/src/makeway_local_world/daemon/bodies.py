@@ -259,22 +259,3 @@ def _check_shape(body: bytes) -> None:
         deepest = max(deepest, depth)
     if deepest > DEEPEST:
         raise ValueError(f"the request has {deepest:,} levels of brackets; allowed: {DEEPEST}")
-
-
-__all__ = [
-    "LARGEST",
-    "BookingBody",
-    "DrainBody",
-    "EventsQuery",
-    "HistoryQuery",
-    "OrderBody",
-    "PageBody",
-    "QueueQuery",
-    "ReloadBody",
-    "RequestQuery",
-    "WaitQuery",
-    "body_of",
-    "parsed",
-    "query_of",
-    "request_of",
-]

@@ -360,6 +360,3 @@ def _minute(at: float) -> str:
     """Return an instant to the minute, with the date if it is not today."""
     then, now = time.localtime(at), time.localtime()
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%F %H:%M", then)
-
-
-__all__ = ["Booking", "Calendar", "applied", "read", "write"]

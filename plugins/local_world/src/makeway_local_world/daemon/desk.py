@@ -218,6 +218,3 @@ class Desk:
         """Return job -> why one of these very commands, not their equals, was refused in the last turn."""
         wanted = set(map(id, commands))
         return {command.job_id: why for command, why in self._refused if id(command) in wanted}
-
-
-__all__ = ["Blamed", "Desk", "Unwritten"]

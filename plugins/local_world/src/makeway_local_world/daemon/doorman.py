@@ -198,6 +198,3 @@ def guest_of(transport: asyncio.BaseTransport | None) -> Guest | None:
     """Return the connection of a transport; None: it is gone."""
     found = transport.get_protocol() if isinstance(transport, asyncio.Transport) else None
     return found if isinstance(found, Guest) else None
-
-
-__all__ = ["BACKLOG", "HEARD_WITHIN", "NOBODY", "WHOLE_WITHIN", "Doorman", "Guest", "guest_of"]

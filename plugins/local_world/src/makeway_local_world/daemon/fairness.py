@@ -150,6 +150,3 @@ class Fairness:
         account = self.of(uid)
         account.left -= size / PIECE
         return max(0.0, -account.left / self._share().requests)
-
-
-__all__ = ["LARGE", "Account", "Bounds", "Fairness", "Share", "TooMany"]

@@ -199,5 +199,3 @@ class _Watcher:
 
 
 _ENDS = frozenset(state.value for state in JobState if state.ended) | {JobState.COMPLETING.value}
-
-__all__ = ["Foresight", "Taken", "look"]

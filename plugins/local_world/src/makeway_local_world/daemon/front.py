@@ -92,6 +92,3 @@ class Front:
         while not await self.service.mend():
             await asyncio.sleep(AGAIN)
         self._tasks.clear()
-
-
-__all__ = ["Front"]

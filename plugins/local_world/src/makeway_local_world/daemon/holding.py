@@ -74,6 +74,3 @@ def _told(state: Path, about: dict[str, object]) -> str:
     if isinstance(since, int | float):
         text += f", process {about.get('pid')}, since {time.strftime('%F %T', time.localtime(since))}"
     return text
-
-
-__all__ = ["Hold", "Taken", "held", "read"]

@@ -261,6 +261,3 @@ def _rejection(desk: Desk, names: Sequence[str]) -> str:
             reason = str(line.data.get("reason", ""))
             return reason if " " in reason else f"{reason}: by itself it asks for more than this limit allows"
     return ""
-
-
-__all__ = ["Intake", "Numbers", "Refusal", "Taken"]

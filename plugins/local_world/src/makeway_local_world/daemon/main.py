@@ -184,6 +184,3 @@ def _clear(name: str, shown: str) -> None:
         raise PlaceError(f"{shown}: another daemon, with another state directory, answers there")
     finally:
         probe.close()
-
-
-__all__ = ["serve"]

@@ -143,6 +143,3 @@ class Outlook:
         """Return how the last incarnation that is over ended; None: that is not known."""
         last = int(job.get("incarnation") or 0)
         return end_of(self._service.places.state, str(job["id"]), last) if last else None
-
-
-__all__ = ["Outlook"]

@@ -21,6 +21,3 @@ class Past(makeway_live.past.Past):
         for key, job_id in rows:
             found.setdefault(str(key), []).append(str(job_id))
         return found
-
-
-__all__ = ["Past"]

@@ -210,17 +210,3 @@ def veiled(job: Mapping[str, Any]) -> dict[str, Any]:
 def veil(rules: Rules, uid: int, jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return jobs as a user may see them."""
     return [dict(job) if rules.may_see(uid, str(job["user"])) else veiled(job) for job in jobs]
-
-
-__all__ = [
-    "Forbidden",
-    "Rules",
-    "forbid",
-    "forget",
-    "home_of",
-    "name_of",
-    "rules_of",
-    "veil",
-    "veiled",
-    "who_is",
-]

@@ -80,6 +80,3 @@ def _groups(who: Who) -> list[int]:
         return sorted(os.getgrouplist(pwd.getpwuid(who.uid).pw_name, who.gid))
     except KeyError:
         return [who.gid]  # a number that has no name has no groups, even if a user is called like it
-
-
-__all__ = ["MOST", "answer", "read"]

@@ -67,6 +67,3 @@ class Reserve:
         except OSError:
             return 0
         return found.f_bavail * found.f_frsize
-
-
-__all__ = ["MARGIN", "SIZE", "Reserve"]

@@ -227,6 +227,3 @@ def _tell(database: sqlite3.Connection, job_id: str, at: float, **data: str) -> 
 
 def _nth(number: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
-
-
-__all__ = ["REASON", "restore"]

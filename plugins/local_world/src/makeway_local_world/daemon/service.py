@@ -499,6 +499,3 @@ def _uses(partitions: Iterable[Any]) -> set[tuple[Any, ...]]:
 
 class Full(Exception):  # noqa: N818  # an answer, not a fault
     """Nothing can be written down, so nothing is taken in."""
-
-
-__all__ = ["Caller", "Full", "NoJob", "Service"]

@@ -35,6 +35,3 @@ class Steps:
         """Wait at most `longest` for the next step."""
         if not self.closing:
             await asyncio.wait([self._next], timeout=longest)
-
-
-__all__ = ["Steps"]

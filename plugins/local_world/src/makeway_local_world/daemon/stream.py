@@ -76,6 +76,3 @@ def _may_see(service: Service, caller: Caller, line: dict[str, Any]) -> bool:
     if not service.rules.private or service.rules.is_operator(caller.uid):
         return True
     return service.displacers.owner(line["job"]) == caller.name
-
-
-__all__ = ["events"]

@@ -54,6 +54,3 @@ class Tally:
             del self._live[stored]
             self._bytes[user] -= self._sizes.pop(stored, 0)
             return True
-
-
-__all__ = ["Tally"]

@@ -396,6 +396,3 @@ def _beyond(job: Job, what: str, value: str) -> str:
     if what == "time" and job.time_limit is not None and number > job.time_limit:
         return "only operators may raise a time limit"
     return ""
-
-
-__all__ = ["LONGEST_UPDATE", "UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs"]

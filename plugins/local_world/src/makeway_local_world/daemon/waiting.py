@@ -120,6 +120,3 @@ class Waiting:
         if after.kind == "afterok":
             return ended_well
         return not ended_well if after.kind == "afternotok" else True
-
-
-__all__ = ["NEVER", "Waiting"]

@@ -74,6 +74,3 @@ def write(state: Path, drain: Drain | None) -> None:
 def drained(by: str, reason: str) -> Drain:
     """Return a drain of the machine that begins now."""
     return Drain(by=by, at=time.time(), reason=reason)
-
-
-__all__ = ["Drain", "Warded", "drained", "read", "write"]

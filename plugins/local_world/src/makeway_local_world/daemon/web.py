@@ -175,6 +175,3 @@ async def _output(request: web.Request) -> web.Response:
 async def _file(request: web.Request) -> web.Response:
     kind, text = _FILES[request.path]
     return web.Response(text=text(), content_type=kind)
-
-
-__all__ = ["Pages"]

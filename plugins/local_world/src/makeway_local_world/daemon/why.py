@@ -300,6 +300,3 @@ def when(at: float) -> str:
     """Return an instant for people: the time of the day, with the date if it is not today."""
     then, now = time.localtime(at), time.localtime()
     return time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%F %H:%M", then)
-
-
-__all__ = ["Known", "story", "victims", "when"]

@@ -60,6 +60,3 @@ class Notice:
             return None
         self._left = None
         return self.asked
-
-
-__all__ = ["Notice"]

@@ -140,6 +140,3 @@ class Cgroup:
             except OSError:
                 return False
         return True
-
-
-__all__ = ["Cgroup"]

@@ -229,6 +229,3 @@ def _reset_signals() -> None:
             except (OSError, ValueError):
                 continue
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-__all__ = ["REPORT", "helper", "job", "open_log", "rehearse"]

@@ -245,6 +245,3 @@ class Ending:
             on_end=self._on_end_status,
             untold=self._keeper.untold,
         )
-
-
-__all__ = ["Ending"]

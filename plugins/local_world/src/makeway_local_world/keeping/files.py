@@ -106,15 +106,3 @@ def read_open(handle: int) -> bytes:
 def open_directory(path: str | os.PathLike[str]) -> int:
     """Open a directory, so that names in it mean the same whatever happens to its path."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-__all__ = [
-    "create_durably",
-    "open_directory",
-    "read_all",
-    "read_file",
-    "read_open",
-    "store",
-    "write_all",
-    "write_durably",
-]

@@ -82,6 +82,3 @@ def run(
         }
         child.helper(mine, output)
     return Helper(name, pid, output, limit, then)
-
-
-__all__ = ["Helper", "run"]

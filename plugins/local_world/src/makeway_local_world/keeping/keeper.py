@@ -399,6 +399,3 @@ _VERBS = {
     "checkpoint": Keeper._checkpoint,
     "look": Keeper._look,
 }
-
-
-__all__ = ["Keeper"]

@@ -101,14 +101,3 @@ def call_me(name: str) -> None:
             os.write(handle, name.encode()[:15])
         finally:
             os.close(handle)
-
-
-__all__ = [
-    "adopt_orphans",
-    "call_me",
-    "can_fork_into_cgroups",
-    "die_with_parent",
-    "fork",
-    "leave_keyring",
-    "let_nobody_trace",
-]

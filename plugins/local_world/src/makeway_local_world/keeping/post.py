@@ -326,6 +326,3 @@ def _hung_up(line: socket.socket) -> bool:
 
 def _wake_up(*_: object) -> None:
     """Let a signal be heard by the descriptor that it wakes."""
-
-
-__all__ = ["Post", "StartError"]

@@ -92,6 +92,3 @@ def started(mandate: Mapping[str, Any], keeper: int) -> dict[str, Any]:
         "obstacle": str(mandate.get("obstacle", "")),
         "dumped": bool(mandate.get("dumped")),
     }
-
-
-__all__ = ["PLAIN", "WATCHED", "start", "started"]

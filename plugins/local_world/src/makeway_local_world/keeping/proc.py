@@ -178,20 +178,3 @@ def catches(pid: int, signal_number: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         pass
     return False
-
-
-__all__ = [
-    "ENDED",
-    "STOPPED",
-    "Process",
-    "below",
-    "below_by_looking_at_all",
-    "boot_id",
-    "catches",
-    "children",
-    "everybody",
-    "has_children_files",
-    "look",
-    "proportional",
-    "terminal",
-]

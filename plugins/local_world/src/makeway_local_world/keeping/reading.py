@@ -43,6 +43,3 @@ def end_of(path: str, most: int) -> tuple[int, bytes]:
         return found.st_size, parts
     finally:
         os.close(handle)
-
-
-__all__ = ["end_of", "main"]

@@ -56,6 +56,3 @@ def _a_keeper(mandate: dict[str, object], exit_: int) -> None:
     while words.receive(daemon):
         line.close()
     daemon.close()
-
-
-__all__ = ["rehearse"]

@@ -74,6 +74,3 @@ def set_oom_score(value: int) -> None:
         pass  # lowering needs rights; everything runs as well without it
     finally:
         os.close(handle)
-
-
-__all__ = ["RightsError", "check", "set_oom_score", "take_on"]

@@ -210,6 +210,3 @@ def send(process: Process, number: int) -> int:
 def named(processes: Iterable[Process], most: int = 20) -> list[list[object]]:
     """Say who they are: pid, name and state of each."""
     return [[each.pid, each.name, each.state] for each in list(processes)[:most]]
-
-
-__all__ = ["Key", "Tree", "named", "send"]

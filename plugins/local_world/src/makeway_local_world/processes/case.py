@@ -145,6 +145,3 @@ class Case:
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
-
-
-__all__ = ["Case"]

@@ -150,6 +150,3 @@ def end_of(state: Path, job_id: str, incarnation: int) -> End | None:
             if fresh is not None:
                 return end_of_plain(fresh)
     return None
-
-
-__all__ = ["End", "end_of", "end_of_plain", "failure_text"]

@@ -146,6 +146,3 @@ class Finding:
         before = (end_of(self._hand.site.directory, job_id, each) for each in range(1, incarnation))
         number = 1 + sum(1 for each in before if each is not None and not each.failed and counts(each))
         return f"{end.why or 'it failed'}; retry {number} of {most}" if number <= most else ""
-
-
-__all__ = ["LOOK_AGAIN", "MOST_TRIES", "Finding"]

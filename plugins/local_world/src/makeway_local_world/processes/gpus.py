@@ -152,6 +152,3 @@ def stranger_on(gpu: Gpu) -> str:
     if gpu.pids or gpu.used_mb > _HARMLESS_MB:
         return f"GPU {gpu.index} has {gpu.used_mb} MB in use by a process that cannot be seen from here"
     return ""
-
-
-__all__ = ["Gpu", "Inventory", "NoGpus", "Nvidia", "Strangers", "stranger_on"]

@@ -471,6 +471,3 @@ class Hand:
             if path is not None:
                 Cgroup(path).remove()
             place.close()
-
-
-__all__ = ["Hand"]

@@ -34,6 +34,3 @@ class HindranceWatch:
                     case.obstacle = why
                     self._hand.tell(news.Hindered(case.key, why))
         self.begin()
-
-
-__all__ = ["EVERY", "HindranceWatch"]

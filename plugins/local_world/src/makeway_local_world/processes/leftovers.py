@@ -100,6 +100,3 @@ def _owner(pid: int) -> int | None:
     except OSError:
         pass
     return None
-
-
-__all__ = ["kill", "kill_all", "marked"]

@@ -227,6 +227,3 @@ def _mount_of_cgroup2() -> str | None:
     except OSError:
         pass
     return None
-
-
-__all__ = ["CONTROLLERS", "SUBGROUP", "Cgroups", "Cores", "memory_available", "threads_of_cores", "turn_on"]

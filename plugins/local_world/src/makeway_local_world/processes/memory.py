@@ -71,6 +71,3 @@ class MemoryWatch:
 def victim_of(cases: list[Case]) -> Case | None:
     """Return the youngest of those in the lowest tier; None: there is none."""
     return min(cases, key=lambda case: (case.tier, -case.monotonic, case.key), default=None)
-
-
-__all__ = ["EVERY", "MemoryWatch", "victim_of"]

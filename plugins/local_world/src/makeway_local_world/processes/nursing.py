@@ -116,6 +116,3 @@ def sealed(name: str, data: bytes) -> int:
         os.close(handle)
         raise
     return handle
-
-
-__all__ = ["Nursery", "sealed"]

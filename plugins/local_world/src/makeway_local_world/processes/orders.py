@@ -87,6 +87,3 @@ def _remember(kept: OrderedDict[int, None], serial: int) -> None:
     kept[serial] = None
     while len(kept) > _KEPT:
         kept.popitem(last=False)
-
-
-__all__ = ["Orders"]

@@ -472,6 +472,3 @@ class Presence:
         """Let go of the sources."""
         for source in self._sources.values():
             source.close()
-
-
-__all__ = ["Absent", "Presence", "Source", "absent", "find", "keyboards_and_mice", "used_by"]

@@ -185,6 +185,3 @@ def _limits(action: Start, settings: Settings, cores: Cores, cgroups: Cgroups) -
 def encode(what: dict[str, Any]) -> bytes:
     """Return a mandate or a request as it is sent."""
     return json.dumps(what, separators=(",", ":")).encode("ascii")
-
-
-__all__ = ["ahead_of", "encode", "groups_of", "mandate_of", "names_of", "request_of"]

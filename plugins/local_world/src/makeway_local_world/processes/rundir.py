@@ -310,16 +310,3 @@ def unsuitable(path: Path) -> str | None:
     if kind in _UNSUITABLE or kind.startswith("fuse"):
         return f"{path} is on {kind}; allowed: a file system of this machine, since locks and the journal need one"
     return None
-
-
-__all__ = [
-    "Fate",
-    "Found",
-    "Key",
-    "RunDirectory",
-    "Saved",
-    "all_keys",
-    "filesystem_of",
-    "keep_ends",
-    "unsuitable",
-]

@@ -124,6 +124,3 @@ def _started(submission: Submission) -> str:
         return ""
     words = submission.script.partition("\n")[0].removeprefix("#!").strip().split(None, 1)
     return f'{shlex.join(words)} "$saved/script" '
-
-
-__all__ = ["UNASKED", "Saving", "words_of"]

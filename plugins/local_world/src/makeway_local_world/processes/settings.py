@@ -120,6 +120,3 @@ class Settings:
     """Most memory likewise, in MB."""
     booking_unused: Duration = attrs.field(default=900.0, validator=_SECONDS)
     """After which a booking falls back that no job of its user is in; 0: never."""
-
-
-__all__ = ["Kind", "Settings"]

@@ -126,6 +126,3 @@ def _gpus_of(submission: Submission, action: Start) -> int:
     if allocation is not None and "gpu" in allocation.gres:
         return sum(allocation.gres["gpu"])
     return submission.gpus
-
-
-__all__ = ["Site"]

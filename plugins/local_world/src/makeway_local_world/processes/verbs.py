@@ -279,6 +279,3 @@ def _memory_of(action: Action) -> int:
     if allocation is not None and allocation.memory_mb is not None:
         return sum(allocation.memory_mb)
     return (spec.memory_mb_per_node or 0) * spec.min_nodes or (spec.memory_mb_per_cpu or 0) * spec.cpus
-
-
-__all__ = ["NO_GPU_FREED", "Verbs"]

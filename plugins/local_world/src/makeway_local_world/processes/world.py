@@ -369,6 +369,3 @@ class LocalWorld:
         self._hand.close()
         self.presence.close()
         self.site.cgroups.remove()
-
-
-__all__ = ["LocalWorld"]

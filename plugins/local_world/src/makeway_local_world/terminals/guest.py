@@ -242,6 +242,3 @@ class Guest:
             self._say(f"job {self._job} starts")
         elif was in ("RUNNING", "SUSPENDED") and job.get("incarnation") != before.get("incarnation"):
             self._say(f"job {self._job} was requeued, and has started again from the beginning")
-
-
-__all__ = ["Guest"]

@@ -70,6 +70,3 @@ class Watch:
         self._found.put(what)
         with contextlib.suppress(BlockingIOError):
             os.write(self._woken, b"x")
-
-
-__all__ = ["Watch"]

@@ -171,6 +171,3 @@ def _names(value: object, known: frozenset[str] | None = None) -> frozenset[str]
     if any(name in _ALL for name in names):
         return frozenset()
     return names if known is None else names & known
-
-
-__all__ = ["LISTS", "Door"]

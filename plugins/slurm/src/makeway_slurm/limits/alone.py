@@ -60,6 +60,3 @@ def passes_for_good(listed: Listed, job: Job, asked: Asked) -> bool:
     if listed.alone:
         return keeps_out(listed.rule, job, asked) is None
     return listed.if_any and not asked.counts.get(listed.name, 0)
-
-
-__all__ = ["ALONE", "breaks", "keeps_out", "passes_for_good"]

@@ -62,6 +62,3 @@ def both(one: Blocked, other: Blocked) -> Blocked:
         counted=one.counted + other.counted,
         least_nodes=max(one.least_nodes, other.least_nodes),
     )
-
-
-__all__ = ["LIMIT", "asks_again_at", "both", "full", "full_of_minutes"]

@@ -53,6 +53,3 @@ class Asked:
 
 Remembered = dict[str, tuple[tuple[object, ...], Asked]]
 """By job that waits: what it asks for, with what that was found by."""
-
-
-__all__ = ["Asked", "Listed", "Remembered"]

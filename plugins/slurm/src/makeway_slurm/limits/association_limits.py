@@ -51,6 +51,3 @@ def of_association(node: Association, *, own: bool, factor: float) -> Listed:
             yield f"MaxTRESPerNode[{name}]", 1, Rule(Kind.NODE_TRES, "", whose, name, most, text)
         yield from one("MaxSubmit", 2, Kind.PRESENT, "assoc", limits.max_submit, "AssocMaxSubmitJobLimit")
     yield from one("GrpSubmit", 2, Kind.PRESENT, "assoc", limits.grp_submit, "AssocGrpSubmitJobsLimit")
-
-
-__all__ = ["of_association"]

@@ -102,6 +102,3 @@ class Attendance:
             counts.over.append(holding)
         if self._ends:
             self.ending.left(job_id, holding.seat.group)
-
-
-__all__ = ["Attendance"]

@@ -25,6 +25,3 @@ def barred(shut: str, *, planned_for: bool) -> Blocked:
         at_submission_only=not at_its_turn,
         stays=True,
     )
-
-
-__all__ = ["barred"]

@@ -74,6 +74,3 @@ class TooLarge:
         rules = self._rules.of(places)
         broken = (rule for rule in (*rules.before, *rules.after) if breaks(rule, job, asked, counts))
         return next((rule.reason for rule in broken), "")
-
-
-__all__ = ["Strictness", "TooLarge"]

@@ -42,6 +42,3 @@ class Elsewhere:
         """Count it no longer: it has ended, or runs in one of them (recorded: limit_submit_runs)."""
         for count in self.present.pop(job_id):
             count.present -= 1
-
-
-__all__ = ["Elsewhere"]

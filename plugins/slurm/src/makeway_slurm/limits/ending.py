@@ -234,6 +234,3 @@ def _lasting(watch: _Watch, counts: Mapping[str, int]) -> Sequence[tuple[Seconds
     ]
     watch.lasting[id(counts)] = counts, found
     return found
-
-
-__all__ = ["Ending"]

@@ -52,6 +52,3 @@ class GivenTime:
             if rule.kind in OF_MINUTES and counts.get(rule.name)
         ]
         return min(found) * 60.0 if found else None
-
-
-__all__ = ["GivenTime"]

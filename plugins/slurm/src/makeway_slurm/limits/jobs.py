@@ -25,6 +25,3 @@ def running(listed: Listed, view: ClusterView, lifting: Lifting) -> Blocked | No
     blocked = lifting.lifted(full(rule, 1, have), rule, key)
     late = rule.key == "pa" and view.rule("max_jobs_per_account_late")
     return attrs.evolve(blocked, at_submission_only=True) if late else blocked
-
-
-__all__ = ["running"]

@@ -51,6 +51,3 @@ class Judge(Attendance):
     def node_cap(self, job: Job) -> int | None:
         """Return to how many nodes limits cap a job before any are chosen; None: to no number."""
         return node_cap(self._rules.of(self._counts.seat(job).places))
-
-
-__all__ = ["Judge"]

@@ -69,6 +69,3 @@ OF_WALL = frozenset((Kind.WALL, Kind.USED_WALL))
 OF_MINUTES = frozenset((Kind.USED_MINUTES, Kind.RUN_MINUTES, Kind.JOB_MINUTES))
 EACH = ("pu", "pa")
 """Keys of limits that each user or account has for itself in a QOS."""
-
-
-__all__ = ["AS_MAXIMUM", "EACH", "OF_MINUTES", "OF_WALL", "Kind", "Rule"]

@@ -37,6 +37,3 @@ class Lifting:
             for job_id, counts in self._counts.holders(key)
         }
         return attrs.evolve(blocked, liftable=True, frees=frees)
-
-
-__all__ = ["Lifting"]

@@ -30,6 +30,3 @@ def held_up_by(blocked: Blocked, listed: Listed, job: Job, settings: Settings) -
         retry_after=settings.limit_retry,
         qos=listed.rule.qos_of_all,
     )
-
-
-__all__ = ["held_up_by"]

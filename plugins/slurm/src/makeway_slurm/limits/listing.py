@@ -46,6 +46,3 @@ class Listing:
         if rule.key == "assoc":
             return self._usage.associations.get(int(rule.whose))
         return self._usage.qos.get(str(rule.whose))
-
-
-__all__ = ["Listing"]

@@ -26,6 +26,3 @@ def node_cap(rules: Rules) -> int | None:
     """Return to how many nodes limits cap a job; None: to no number."""
     most = [rule.most for rule in rules.after if rule.name == NODE and rule.kind in AS_MAXIMUM]
     return min(most, default=None)
-
-
-__all__ = ["caps_nodes", "most_nodes", "node_cap"]

@@ -83,6 +83,3 @@ def of_qos(qos: str, limits: Limits) -> Listed:
     yield from one("GrpSubmit", 2, Kind.PRESENT, "qos", limits.grp_submit, "QOSGrpSubmitJobsLimit")
     yield from one("MaxSubmitPA", 2, Kind.PRESENT, "pa", limits.max_submit_pa, "MaxSubmitJobsPerAccount")
     yield from one("MaxSubmitPU", 2, Kind.PRESENT, "pu", limits.max_submit_pu, "QOSMaxSubmitJobPerUserLimit")
-
-
-__all__ = ["Listed", "limits_of", "of_qos", "threshold"]

@@ -48,13 +48,3 @@ def of_run_minutes_each(name: str, what: str) -> str:
 def of_least(name: str) -> str:
     """Return a reason: ``QOSMinCpuNotSatisfied``."""
     return _LEAST.get(name, f"QOSMin{_word(name)}")
-
-
-__all__ = [
-    "of_group",
-    "of_group_minutes",
-    "of_group_run_minutes",
-    "of_least",
-    "of_most",
-    "of_run_minutes_each",
-]

@@ -21,6 +21,3 @@ class Requested:
         if there is None:
             there = self._totals[at] = totals(job.partition, self._cluster)
         return requested(job, job.partition, self._cluster, there)
-
-
-__all__ = ["Requested"]

@@ -110,6 +110,3 @@ class Requests:
         if not self._safe:
             quiet = tuple([pair for pair in still if not pair[0].uses_up])
         return attrs.evolve(asked, open=still, quiet=quiet if len(quiet) < len(still) else still)
-
-
-__all__ = ["Requests"]

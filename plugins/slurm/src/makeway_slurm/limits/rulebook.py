@@ -77,6 +77,3 @@ class RuleBook:
             if value not in (None, ""):
                 return float(str(value))
         return 1.0
-
-
-__all__ = ["RuleBook", "Rules"]

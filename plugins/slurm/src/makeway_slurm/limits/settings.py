@@ -36,6 +36,3 @@ class Settings:
     accounts_as_config: bool = True
     """Whether PartitionConfig is the reason of a job whose account a partition keeps out (24.11); False: a sentence
     that says so."""
-
-
-__all__ = ["Settings"]

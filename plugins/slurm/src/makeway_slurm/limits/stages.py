@@ -27,6 +27,3 @@ def _place(pair: tuple[Listed, int]) -> tuple[int, ...]:
     if not caps_nodes(listed.rule, wanted):
         return (2,)
     return 1, listed.most, not isinstance(listed.rule.whose, str), _CAPS.get(listed.rule.key, len(_CAPS))
-
-
-__all__ = ["BEFORE_NODES", "in_order"]

@@ -91,6 +91,3 @@ class Submission:
     def _is_welcome(self, seat: Seat, job: Job) -> bool:
         """Whether a job is not refused, numbers of jobs apart."""
         return not self._strictness.denies(seat.places, named=False) and not self._door.refused(job)
-
-
-__all__ = ["Submission"]

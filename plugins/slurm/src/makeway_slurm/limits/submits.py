@@ -50,6 +50,3 @@ class Submits:
                 for rule in self._rules.of(places).door
             ]
         return found
-
-
-__all__ = ["Submits"]

@@ -32,6 +32,3 @@ def held(listed: Listed, job: Job, wanted: int, view: ClusterView, lifting: Lift
         first = first and most_nodes(job) <= rule.most
         return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),), nodes_first=first)
     return lifting.lifted(blocked, rule, key) if rule.name != NODE and wanted <= rule.most else blocked
-
-
-__all__ = ["held"]

@@ -44,6 +44,3 @@ def running(rule: Rule, asked: Asked, wanted: int, entry: Entry | None, usage: U
         return None
     again = asks_again_at(rule, usage) if minutes <= rule.most else None
     return full_of_minutes(rule, minutes, taken, again)
-
-
-__all__ = ["minutes_of", "running", "used_up"]

@@ -23,6 +23,3 @@ def too_greedy(rule: Rule, job: Job, usage: UsageBook) -> Blocked | None:
         at_submission=True,
         stays=True,
     )
-
-
-__all__ = ["too_greedy"]

@@ -137,6 +137,3 @@ class Waiting:
         if kind is _USED_WALL:
             return wall_time.used_up(rule, asked, listed.entry, usage, self._settings)
         return too_greedy(rule, job, usage)
-
-
-__all__ = ["Waiting"]

@@ -22,6 +22,3 @@ def used_up(
     if settings.safe and not over:
         over = asked.booked is None or used + asked.booked > rule.most
     return full(rule, asked.minutes or 0, used, asks_again_at(rule, usage)) if over else None
-
-
-__all__ = ["used_up"]
