@@ -23,7 +23,7 @@ from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.recording import RecordedInterval, read_recording
 from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
 from makeway_slurm.recordings.verify import verify_one
-from makeway_slurm.rules import NEWEST_RELEASE, RULES, in_force
+from makeway_slurm_rules.rules import NEWEST_RELEASE, RULES, in_force
 from makeway_verify.verdicts import Outcome, Verdict, score
 
 ROOT = Path(__file__).parents[1]

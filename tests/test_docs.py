@@ -34,7 +34,7 @@ from makeway_app.cli import COMMANDS
 from makeway_app.readers.commands import ActionTable
 from makeway_app.readers.native import JobTable, SignalTable
 from makeway_slurm import gang_timeslice
-from makeway_slurm.rules import RULES
+from makeway_slurm_rules.rules import RULES
 
 DOCS = Path(__file__).parents[1] / "docs"
 CONFIG = (DOCS / "config.md").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from makeway_slurm.rules import RULES
+from makeway_slurm_rules.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity-rules.md"

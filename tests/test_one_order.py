@@ -10,7 +10,7 @@ from makeway.config import Config
 from makeway.model import Job, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Options, replay
-from makeway_slurm import preemption
+from makeway_slurm_rules import preemption
 
 WAYS: tuple[dict[str, Any], ...] = (
     {"keep": False},

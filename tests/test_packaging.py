@@ -224,8 +224,8 @@ def _names(*distributions: str) -> set[str]:
 def test_extras() -> None:
     """``all`` is every plugin, ``testing`` the kit, ``author`` the kit with what new-plugin needs."""
     assert APP.ours("all") == {*HOUSE, *(plugin.name for plugin in PLUGINS)}
-    assert APP.ours("testing") == {*HOUSE, KIT.name, "makeway-backfill", "makeway-live"}
-    assert APP.ours("author") == {*HOUSE, KIT.name, "makeway-backfill", "makeway-live"}
+    assert APP.ours("author") == KIT.ours()
+    assert APP.ours("testing") == KIT.ours() | OF_NAME["makeway-slurm"].ours() | {"makeway-select-linear"}
 
 
 SITES = {"kueue": "kueue.yaml", "lsf": "lsb.queues", "moab": "moab.cfg", "slurm": "slurm.conf"}
@@ -271,6 +271,7 @@ BELOW = {
     "makeway-live",
     "makeway-report",
     "makeway-slurm",
+    "makeway-slurm-rules",
     "makeway-sweep",
     "makeway-verify",
 }
@@ -438,12 +439,12 @@ def test_plugins_come_and_go_with_their_wheels(fresh: Environment, index: Path, 
     _assert_missing(fresh, config)
 
     fresh.install("makeway-select-linear", index)
-    assert _listed(fresh) == _names(*HOUSE, "makeway-slurm", "makeway-select-linear")
+    assert _listed(fresh) == _names(*HOUSE, "makeway-select-linear")
     for command in ("check", "replay"):
         done = fresh.makeway(command, config)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    fresh.pip("uninstall", "--yes", "makeway-select-linear", "makeway-slurm")
+    fresh.pip("uninstall", "--yes", "makeway-select-linear")
     assert _listed(fresh) == _names(*HOUSE)
     _assert_missing(fresh, config)
 

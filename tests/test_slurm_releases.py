@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from makeway_slurm import rules
+from makeway_slurm_rules import rules
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/slurm-releases.md"

@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway import collector
+from makeway import collector, vendors
 from makeway.entry_points import one_look, points
+from makeway.errors import PluginError
 from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.registry import finding
@@ -73,3 +74,17 @@ def test_a_plugin_that_cannot_be_hashed_is_asked() -> None:
     (first,), (again,), (second,) = (dialects("x/y", each) for each in (one, one, other))
     assert first is again
     assert first is not second
+
+
+def test_distributions_share_what_they_say_of_a_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one leaves out, the other says; what both say has to be the same."""
+    one = vendors.Vendor(name="acme", title="Acme", rules={"odd": "jobs start on odd days"})
+    other = vendors.Vendor(name="acme", title="Acme", formats=("acct",))
+    parts = [metadata.EntryPoint("acme", f"a{at}:VENDOR", vendors.GROUP) for at in range(2)]
+    monkeypatch.setattr(vendors, "points", lambda group: parts)
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda point: (one, other)[parts.index(point)])
+    (joined,) = vendors.vendors.__wrapped__()
+    assert joined == attrs.evolve(one, formats=("acct",))
+    other = attrs.evolve(other, title="Acme 2")
+    with pytest.raises(PluginError, match="vendor 'acme': two distributions state its title; allowed: one"):
+        vendors.vendors.__wrapped__()

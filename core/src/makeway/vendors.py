@@ -1,9 +1,10 @@
 """Know the schedulers whose behaviour a run can take on: their rules, releases, clocks and words.
 
 A distribution that knows a scheduler offers a `Vendor` under an entry point of the group ``makeway.vendors``, named
-like the vendor. A plugin that decides as this scheduler does says so by an attribute, ``__makeway_vendor__ =
-"name"``. The vendor of the first plugin in use that has one *leads* the run: its checks apply and its words are
-shown. Rules of vendors that are in use without leading apply too, save those that they keep for themselves.
+like the vendor; several may each say a part of what is known of one. A plugin that decides as this scheduler does says
+so by an attribute, ``__makeway_vendor__ = "name"``. The vendor of the first plugin in use that has one *leads* the
+run: its checks apply and its words are shown. Rules of vendors that are in use without leading apply too, save those
+that they keep for themselves.
 """
 
 from __future__ import annotations
@@ -90,9 +91,27 @@ class Vendor:
 def vendors() -> tuple[Vendor, ...]:
     """Return the vendors that are installed, by name.
 
-    :raises PluginError: one cannot be imported, or is none.
+    :raises PluginError: one cannot be imported, or is none, or two distributions say different things of it.
     """
-    return tuple(map(_loaded, sorted(set(points(GROUP)), key=lambda point: point.name)))
+    found: dict[str, Vendor] = {}
+    for point in sorted(set(points(GROUP)), key=lambda point: (point.name, point.value)):
+        part = _loaded(point)
+        found[part.name] = _joined(found[part.name], part) if part.name in found else part
+    return tuple(found.values())
+
+
+def _joined(one: Vendor, other: Vendor) -> Vendor:
+    """Return one vendor with all that two distributions say of it."""
+    said = {}
+    for field in attrs.fields(Vendor):
+        value = getattr(other, field.name)
+        if value != field.default:
+            said[field.name] = value
+            if getattr(one, field.name) not in (field.default, value):
+                raise PluginError(
+                    f"vendor {one.name!r}: two distributions state its {field.name}; allowed: one"
+                )
+    return attrs.evolve(one, **said)
 
 
 def _loaded(point: metadata.EntryPoint) -> Vendor:

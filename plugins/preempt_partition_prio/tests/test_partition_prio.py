@@ -23,7 +23,7 @@ from makeway.registry import Policies
 from makeway.worlds.events import Submitted
 from makeway_engine.engine import Engine
 from makeway_preempt_partition_prio import kinds_of
-from makeway_slurm.preemption import exempt_time
+from makeway_slurm_rules.preemption import exempt_time
 
 
 def engine(partitions: tuple[PartitionTable, ...], size: int = 4, **policy: Any) -> Engine:

@@ -15,7 +15,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.switches import SWITCHES
 from makeway_engine.engine import Engine
-from makeway_slurm.rules import RULES
+from makeway_slurm_rules.rules import RULES
 
 CONFIG = """
 node = [{ name = "n1", cpus = 4, memory_mb = 8000 }]

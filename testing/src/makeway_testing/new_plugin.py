@@ -27,7 +27,6 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 60
 _CONTRACT = "makeway-core>=0.1,<0.2"
 _TESTING = "makeway[testing]>=0.1,<0.2"
-_LINEAR = "makeway-select-linear>=0.1,<0.2"
 _PARTITION_PRIO = "makeway-preempt-partition-prio>=0.1,<0.2"
 
 
@@ -50,32 +49,28 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "preempt": Kind(
-        summary="Lets jobs displace jobs of lower priority tiers, the youngest first", needs=(_LINEAR,)
-    ),
+    "preempt": Kind(summary="Lets jobs displace jobs of lower priority tiers, the youngest first"),
     "action": Kind(
         summary="Signals jobs some time before they have to make way",
-        needs=(_LINEAR, _PARTITION_PRIO),
+        needs=(_PARTITION_PRIO,),
     ),
     "select": Kind(summary="Gives jobs whole nodes, the largest first"),
-    "gang": Kind(summary="Lets jobs on the same cores take turns, round robin", needs=(_LINEAR,)),
-    "priority": Kind(summary="Puts users in front who have used less of late", needs=(_LINEAR,)),
+    "gang": Kind(summary="Lets jobs on the same cores take turns, round robin"),
+    "priority": Kind(summary="Puts users in front who have used less of late"),
     "protect": Kind(
         summary="Protects the jobs of some users, and jobs that are about to end",
-        needs=(_LINEAR, _PARTITION_PRIO),
+        needs=(_PARTITION_PRIO,),
     ),
     "search": Kind(
         summary="Takes victims until the job fits, then gives back those it does not need",
-        needs=(_LINEAR, _PARTITION_PRIO),
+        needs=(_PARTITION_PRIO,),
     ),
     "world": Kind(
         summary="Runs jobs in a world of its own",
-        needs=(_LINEAR,),
         replay=("example.toml", "--world", "NAME"),
     ),
     "reader": Kind(
         summary="Reads workloads that are tables with commas",
-        needs=(_LINEAR,),
         replay=("example.toml", "example.csv"),
     ),
 }

@@ -2,7 +2,7 @@
 
 A victim's partition decides how it makes way, and a partition that is OFF protects its jobs. With the PRIORITY
 modifier the preemptor's priority must not be lower than the victim's. slurm-preemption 1.3, 2.1, 3.1.
-All that Slurm's preempt plugins have in common is in `makeway_slurm.preemption`.
+All that Slurm's preempt plugins have in common is in `makeway_slurm_rules.preemption`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
-from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, plans
+from makeway_slurm_rules.preemption import Policy, action_of, candidates, has_flag, plans
 
 __makeway_vendor__ = "slurm"
 

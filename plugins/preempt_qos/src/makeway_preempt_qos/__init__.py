@@ -2,7 +2,7 @@
 
 A victim's QOS decides how it makes way; partitions play no role, not even one that is OFF. Jobs of one QOS
 displace each other only with the WITHIN modifier, by priority. All that Slurm's preempt plugins have in common
-is in `makeway_slurm.preemption`. slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
+is in `makeway_slurm_rules.preemption`. slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from makeway.model import (
     QueueOrder,
     Seconds,
 )
-from makeway_slurm.preemption import (
+from makeway_slurm_rules.preemption import (
     Policy,
     action_of,
     candidates,

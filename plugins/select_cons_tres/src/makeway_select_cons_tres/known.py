@@ -31,7 +31,7 @@ from makeway_select_cons_tres.parameters import Parameters, in_partition, read_p
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage, barred
 from makeway_select_cons_tres.table import TableKey
-from makeway_slurm.preemption import exempt_time
+from makeway_slurm_rules.preemption import exempt_time
 
 if TYPE_CHECKING:
     from makeway_select_cons_tres.timeline import Enough, Moments, Timeline

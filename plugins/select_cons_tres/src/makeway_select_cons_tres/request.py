@@ -14,7 +14,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import NOTHING, Cluster, Exclusive, Job, OverSubscribe, Partition, Sharing
 from makeway.obstacle import least_of, node_bounds
 from makeway_select_cons_tres.parameters import Parameters, Unit
-from makeway_slurm.memory import MemoryRequest, memory_request, too_small
+from makeway_slurm_rules.memory import MemoryRequest, memory_request, too_small
 
 AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
 """A job's mark on its nodes: others may share, only its own row may, none may (section 4.3.1)."""

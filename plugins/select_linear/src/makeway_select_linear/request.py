@@ -9,7 +9,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.model import Cluster, Job, Node, Partition, Sharing
 from makeway.obstacle import least_of, node_bounds
-from makeway_slurm.memory import MemoryRequest, memory_request, too_small
+from makeway_slurm_rules.memory import MemoryRequest, memory_request, too_small
 
 
 @attrs.frozen(kw_only=True, eq=False)

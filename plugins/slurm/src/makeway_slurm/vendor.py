@@ -1,43 +1,18 @@
-"""Tell makeway how Slurm behaves: its rules by release, its clocks, its checks, its words."""
+"""Add to what `makeway_slurm_rules` tells of Slurm what people type and see: its commands, its files, its checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from makeway.clockwork import Clockwork
 from makeway.errors import Finding
 from makeway.model import ClusterView, Listing, Seconds, StatusCommand, Vocabulary
 from makeway.vendors import Vendor
 from makeway_app.status import COMMAND
-from makeway_slurm import rules
-from makeway_slurm.stating import NAME, SECTIONS, release_of
 from makeway_slurm.status import SQUEUE
 
 if TYPE_CHECKING:
-    from makeway.config import Config, SchedulerTable
-
-_NOT_UNDER_EASY = (
-    "forecast_alone_first",
-    "forecast_beside_running",
-    "forecast_beside_sharers",
-    "forecast_counts_suspended",
-    "forecast_exclusive_alone",
-    "forecast_in_batches",
-    "linear_forecast_tolerates_one",
-)
-"""Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
-
-
-def in_force(scheduler: SchedulerTable) -> Mapping[str, bool]:
-    """Return rule -> whether it holds under the release that ``[scheduler]`` states."""
-    under_easy = dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}
-    return rules.in_force(release_of(scheduler), under_easy)
-
-
-def of_release(release: str | None) -> Mapping[str, Any]:
-    """Return the keys of ``[scheduler]`` that state a release; None: none is stated."""
-    return {VENDOR.release_key: release}
+    from makeway.config import Config
 
 
 def check(config: Config) -> Iterable[Finding]:
@@ -59,36 +34,9 @@ def _shares(view: ClusterView, now: Seconds) -> Sequence[Listing]:
     return show_shares(view, now)
 
 
-DEFAULTS = Clockwork(
-    sched_interval=60.0,
-    submit_delay=3.0,
-    bf_interval=30.0,
-    bf_resolution=60.0,
-    bf_max_job_test=500,
-    bf_max_job_array_resv=20,
-    default_queue_depth=100,
-    limit_sweep=30.0,
-    kill_wait=30.0,
-    min_kill_delay=5.0,
-    message_timeout=10.0,
-    requeue_delay=121.0,
-    completing_time=0.0,
-    suspend_grace_time=2.0,
-    keep_freed=False,
-)
-"""Slurm's defaults (slurm-preemption 4.12, slurm-gang-and-select 5.5)."""
-
 VENDOR = Vendor(
-    name=NAME,
+    name="slurm",
     title="Slurm",
-    rules={name: rule.text for name, rule in rules.RULES.items()},
-    defects=frozenset(name for name, rule in rules.RULES.items() if rule.defect),
-    in_force=in_force,
-    changes=rules.changes(),
-    own=frozenset({"linear_suspend_frees_memory"}),
-    releases=(rules.OLDEST_RELEASE, rules.NEWEST_RELEASE),
-    stated=rules.stated,
-    clockworks={NAME: DEFAULTS},
     vocabulary=Vocabulary(status=SQUEUE),
     tables=(
         StatusCommand(name="sprio", options="-l", show=_priorities),
@@ -98,5 +46,4 @@ VENDOR = Vendor(
     accounting="`sacctmgr -P show qos`, `sacctmgr -P show assoc` or `sacctmgr dump`",
     check=check,
     spellings={SQUEUE.name: COMMAND},
-    sections=SECTIONS,
 )

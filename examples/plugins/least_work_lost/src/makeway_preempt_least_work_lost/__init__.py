@@ -16,7 +16,7 @@ import attrs
 from makeway.clockwork import Clockwork
 from makeway.hookspecs import hookimpl
 from makeway.model import PREEMPTIONS_KEPT, Candidates, ClusterView, Job, Plan, PreemptMode, Seconds
-from makeway_slurm.preemption import Policy, action_of, candidates, plans
+from makeway_slurm_rules.preemption import Policy, action_of, candidates, plans
 
 NAME = "preempt/least_work_lost"
 
@@ -100,7 +100,7 @@ def grace_of(job: Job) -> Seconds:
 POLICY = Policy(
     name=NAME, may=may_preempt, ranks=lambda jobs: [0] * len(jobs), modes=modes_of, grace=grace_of
 )
-"""What `makeway_slurm.preemption` asks for; the ranks do not matter, for the order is our own."""
+"""What `makeway_slurm_rules.preemption` asks for; the ranks do not matter, for the order is our own."""
 
 
 # ----------------------------------------------------------------------------- what it costs
@@ -162,7 +162,7 @@ def makeway_preempt_candidates(
     """Name who may be displaced, least work lost first; ties: the latest start, then the latest submission.
 
     Exempt times, partitions that do not overlap, licences and heterogeneous jobs are dealt with by
-    `makeway_slurm.preemption`, as in Slurm.
+    `makeway_slurm_rules.preemption`, as in Slurm.
     """
     settings = view.settings(Settings)
     found = candidates(preemptor, active, view, now, POLICY)

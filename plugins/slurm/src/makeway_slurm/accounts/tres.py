@@ -12,7 +12,7 @@ from makeway import bitmap
 from makeway.errors import nearest
 from makeway.model import Cluster, Job, Node, Partition
 from makeway.usage import used_by
-from makeway_slurm.memory import memory_request
+from makeway_slurm_rules.memory import memory_request
 
 CPU, MEM, NODE, BILLING = "cpu", "mem", "node", "billing"
 ALWAYS = (CPU, MEM, "energy", NODE, BILLING, "fs/disk", "vmem", "pages")

@@ -26,7 +26,7 @@ from makeway_slurm.check.memory import MEMORY
 from makeway_slurm.check.modes import MODES
 from makeway_slurm.check.options import OPTIONS
 from makeway_slurm.check.sharing import SHARING
-from makeway_slurm.stating import SECTIONS
+from makeway_slurm_rules.vendor import SECTIONS
 
 FAMILIES: tuple[Callable[[Facts], Iterable[Finding]], ...] = (*MODES, *OPTIONS, *SHARING, *MEMORY)
 """All families of rules, in the order in which they report."""

@@ -21,8 +21,8 @@ from makeway.model import (
     Seconds,
     Sharing,
 )
-from makeway_slurm import rules
-from makeway_slurm.stating import release_of
+from makeway_slurm_rules import rules
+from makeway_slurm_rules.vendor import release_of
 
 TIMESLICE: Seconds = 30.0
 """SchedulerTimeSlice by default, and in place of one that is too short."""
@@ -59,7 +59,7 @@ class Facts:
     memory: bool
     """Memory is a consumable."""
     rule: Mapping[str, bool]
-    """`makeway_slurm.rules` in force."""
+    """`makeway_slurm_rules.rules` in force."""
     below: Pairs
     """(lower, higher) for all partitions that share nodes and differ in tier."""
     beside: Pairs

@@ -13,7 +13,6 @@ from makeway.config import build_clockwork
 from makeway.model import PreemptMode
 from makeway.preemption import PreemptionTable
 from makeway.vendors import clockworks
-from makeway_slurm import rules
 from makeway_slurm.check.facts import (
     GANG_SETTINGS,
     KILL,
@@ -26,7 +25,8 @@ from makeway_slurm.check.facts import (
     path_of,
     qos_path,
 )
-from makeway_slurm.stating import release_of
+from makeway_slurm_rules import rules
+from makeway_slurm_rules.vendor import release_of
 
 SUSPEND, REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 

@@ -24,7 +24,6 @@ from makeway.errors import ConfigError, Problem
 from makeway.foreign import Knob, Source
 from makeway.model import NOTHING
 from makeway.readers.api import Loaded
-from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
 from makeway_slurm.readers import gres_conf, knobs, names, releases, resources, site, topologies, topology
 from makeway_slurm.readers.accounting import NO_ACCOUNTING, Accounting
@@ -36,6 +35,7 @@ from makeway_slurm.readers.partitions import read_partitions
 from makeway_slurm.readers.policy import read_cluster, read_policy
 from makeway_slurm.readers.scheduler import kills_over_memory, read_scheduler
 from makeway_slurm.readers.topologies import Topology
+from makeway_slurm_rules import rules
 
 Entry = Setting | Record
 

@@ -14,7 +14,7 @@ from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.defaults import is_default, is_switched_off
 from makeway_slurm.readers.topologies import Topology
 from makeway_slurm.readers.values import OptionValues
-from makeway_slurm.rules import version
+from makeway_slurm_rules.rules import version
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway_slurm.rules import version
+from makeway_slurm_rules.rules import version
 
 MEASURED = "22.05"
 """The release whose slurmctld was asked."""

@@ -21,7 +21,7 @@ from makeway_slurm.readers.values import (
     parse_seconds,
     parse_yes_no,
 )
-from makeway_slurm.vendor import of_release
+from makeway_slurm_rules.vendor import of_release
 
 _SCHEDULERS = {"sched/backfill": "backfill", "sched/builtin": "builtin"}
 _NEVER = 365 * 86400.0

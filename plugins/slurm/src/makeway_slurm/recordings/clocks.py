@@ -66,7 +66,7 @@ from collections.abc import Sequence
 from makeway.config import Config
 from makeway.model import Seconds
 from makeway_slurm.recordings.recording import Phases, Recording
-from makeway_slurm.rules import version
+from makeway_slurm_rules.rules import version
 
 _LIMIT_SWEEP = 30.0
 _LIMIT_PHASE, _LIMIT_PHASE_GANG = 25.3, 23.4

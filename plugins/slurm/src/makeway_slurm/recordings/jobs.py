@@ -24,7 +24,7 @@ from makeway_slurm.recordings.entries import (
     noted,
 )
 from makeway_slurm.recordings.recording import RecordedJob, Recording
-from makeway_slurm.rules import version
+from makeway_slurm_rules.rules import version
 
 _EXIT_TIME = 0.05
 """From the moment a job is told to end until it has."""

@@ -108,7 +108,7 @@ class Recording:
 
     @property
     def release(self) -> str:
-        """Return the release as `makeway_slurm.rules` takes it: 22.05.8, and 26.11 for a 26.11.0-0rc1."""
+        """Return the release as `makeway_slurm_rules.rules` takes it: 22.05.8, and 26.11 for a 26.11.0-0rc1."""
         number, _, candidate = self.slurm_version.partition("-")
         return ".".join(number.split(".")[:2]) if candidate else number
 

@@ -34,7 +34,7 @@ from makeway_slurm.recordings.entries import (
 from makeway_slurm.recordings.jobs import cleaning_times, jobs_of
 from makeway_slurm.recordings.recording import Recording
 from makeway_slurm.recordings.site import config_of
-from makeway_slurm.rules import version
+from makeway_slurm_rules.rules import version
 
 
 @attrs.frozen(kw_only=True)

@@ -24,8 +24,8 @@ from makeway_slurm.recordings.entries import (
     noted,
 )
 from makeway_slurm.recordings.recording import Recording
-from makeway_slurm.rules import version
-from makeway_slurm.vendor import of_release
+from makeway_slurm_rules.rules import version
+from makeway_slurm_rules.vendor import of_release
 
 _DEFAULTS = {
     "SchedulerType": "sched/backfill",

@@ -23,7 +23,7 @@ from makeway.model import JobState, Seconds
 from makeway.settings import structure
 from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
-from makeway_slurm.rules import version
+from makeway_slurm_rules.rules import version
 from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 
 TOLERANCE: Seconds = 1.5
