@@ -76,7 +76,7 @@ NOT_COMPARED: Mapping[str, str] = {
 TEST_FOLDERS = (
     "core/tests",
     "plugins/app/tests",
-    "plugins/engine/tests",
+    "plugins/app/tests/engine",
     "plugins/slurm/tests",
     "tests",
     "plugins/preempt_partition_prio/tests",

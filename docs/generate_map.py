@@ -20,14 +20,17 @@ import attrs
 
 ROOT = Path(__file__).parents[1]
 PICTURE = Path(__file__).with_name("_static") / "map.svg"
-HOUSE = [ROOT / "core/src", ROOT / "plugins/engine/src", ROOT / "plugins/app/src"]
-"""Sources of the distributions that every replay needs: the contract, the engine, the command."""
+HOUSE = [
+    ROOT / "core/src/makeway",
+    *(ROOT / "plugins/app/src" / each for each in ("makeway_engine", "makeway_app")),
+]
+"""The packages that every replay needs: the contract, the engine, the command."""
 RULES: Mapping[str, Any] = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 FLOORS: Sequence[str] = [layer["name"] for layer in RULES["layer"]]
 MEANINGS = {
     "people": "what people call and read (makeway)",
     "worlds": "where jobs run, what is read",
-    "engine": "who decides, in order (makeway-engine)",
+    "engine": "who decides, in order (makeway_engine)",
     "records": "who is asked, what is written down",
     "config": "what a site wrote down",
     "contract": "all that plugins import",
@@ -48,12 +51,12 @@ class Room:
     modules: tuple[str, ...]
 
 
-def modules(sources: Sequence[Path] = HOUSE) -> dict[str, Path]:
-    """Return the modules below source folders by name, those of the house unless told otherwise."""
+def modules(packages: Sequence[Path] = HOUSE) -> dict[str, Path]:
+    """Return the modules of packages by name, those of the house unless told otherwise."""
     found = {}
-    for source in sources:
-        for path in sorted(source.rglob("*.py")):
-            parts = path.relative_to(source).with_suffix("").parts
+    for package in packages:
+        for path in sorted(package.rglob("*.py")):
+            parts = path.relative_to(package.parent).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
@@ -159,9 +162,7 @@ def distributions() -> list[str]:
     """Return the distributions that stand on the core, by name."""
     settings = [ROOT / "testing/pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
     names = [tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"] for path in settings]
-    return sorted(
-        name.removeprefix("makeway-") for name in names if name not in ("makeway", "makeway-engine")
-    )
+    return sorted(name.removeprefix("makeway-") for name in names if name != "makeway")
 
 
 def render() -> str:

@@ -27,7 +27,7 @@ done
 
 python -m pip install --quiet --upgrade "pip>=25.1"  # the first that knows --group
 python -m pip install --quiet --group dev
-# The group has what builds them: an environment for each of two dozen would take minutes.
+# The group has what builds them: an environment for each would take minutes.
 # shellcheck disable=SC2086  # one word per project
 python -m pip install --quiet --no-build-isolation $projects
 # Tests start hundreds of children: without bytecode each would compile everything anew.

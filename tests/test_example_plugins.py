@@ -24,16 +24,12 @@ FOLDERS = sorted(path.parent for path in ROOT.glob("examples/plugins/*/pyproject
 SIBLINGS = [
     "core",
     "plugins/app",
-    "plugins/engine",
     "testing",
-    "plugins/backfill",
-    "plugins/explain",
-    "plugins/live",
     "plugins/slurm",
+    "plugins/slurm_rules",
     "plugins/select_linear",
     "plugins/select_cons_tres",
     "plugins/preempt_partition_prio",
-    "plugins/verify",
 ]
 """What the examples run on; a stranger has them from the registry."""
 _SHOWN = re.compile(r"^```sh\n(makeway [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)

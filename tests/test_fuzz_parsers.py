@@ -151,7 +151,7 @@ SAMPLES: dict[Reader, tuple[str, ...]] = {
         "examples/*/slurm.conf",
         "plugins/slurm/tests/data/slurm/*.conf",
         "plugins/*/tests/data/**/moab.cfg",
-        "plugins/gpu_traces/tests/data/**/*.csv",
+        "plugins/app/tests/gpu_traces/data/**/*.csv",
         "tests/sites/*/sched_config",
     ),
     as_workload: (
@@ -159,7 +159,7 @@ SAMPLES: dict[Reader, tuple[str, ...]] = {
         "examples/**/*jobs*.toml",
         "plugins/*/tests/data/**/*.sacct",
         "plugins/*/tests/data/**/*.swf",
-        "plugins/gpu_traces/tests/data/**/*.csv",
+        "plugins/app/tests/gpu_traces/data/**/*.csv",
     ),
     as_accounting: ("plugins/slurm/tests/data/**/*assoc*", "plugins/slurm/tests/data/**/*qos*.txt"),
     as_recording: (

@@ -27,14 +27,9 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 FOLDERS = [
     ROOT / "core",
-    ROOT / "plugins/engine",
     ROOT / "plugins/app",
     ROOT / "testing",
-    *sorted(
-        path.parent
-        for path in ROOT.glob("plugins/*/pyproject.toml")
-        if path.parent.name not in ("app", "engine")
-    ),
+    *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml") if path.parent.name != "app"),
 ]
 LISTED = re.compile(r"^([a-z]+/[a-z_]+) ", re.MULTILINE)
 """A name in what ``makeway plugins`` shows."""
@@ -53,10 +48,9 @@ class Distribution:
         return str(self.project["name"])
 
     @property
-    def package(self) -> str:
-        """The import package."""
-        (folder,) = (path for path in (self.folder / "src").iterdir() if (path / "py.typed").is_file())
-        return folder.name
+    def packages(self) -> list[str]:
+        """The import packages."""
+        return sorted(path.name for path in (self.folder / "src").iterdir() if path.name != "__pycache__")
 
     @property
     def entry_points(self) -> Mapping[str, Mapping[str, str]]:
@@ -86,8 +80,8 @@ def _described(folder: Path) -> Distribution:
 
 
 DISTRIBUTIONS = [_described(folder) for folder in FOLDERS]
-CORE, ENGINE, APP, KIT, *PLUGINS = DISTRIBUTIONS
-HOUSE = {CORE.name, ENGINE.name, APP.name}
+CORE, APP, KIT, *PLUGINS = DISTRIBUTIONS
+HOUSE = {CORE.name, APP.name}
 """What `pip install makeway` brings."""
 OF_NAME = {each.name: each for each in DISTRIBUTIONS}
 each_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda each: each.name)
@@ -171,10 +165,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     The first command is given what the README's is: the plugins must find the core, and one another, in it.
     """
     folder = tmp_path_factory.mktemp("wheels")
-    # Two dozen environments to build in would take minutes: the tests' own has what builds them.
+    # An environment to build each in would take minutes: the tests' own has what builds them.
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation")
     build = (*pip, "--find-links", folder, "--wheel-dir", folder)
-    _succeed(*build, *(each.folder for each in (CORE, ENGINE, APP, *PLUGINS)))
+    _succeed(*build, *(each.folder for each in (CORE, APP, *PLUGINS)))
     _succeed(*build, KIT.folder)
     return folder
 
@@ -222,10 +216,12 @@ def _names(*distributions: str) -> set[str]:
 
 # ---------------------------------------------------------------------------------- what is declared
 def test_extras() -> None:
-    """``all`` is every plugin, ``testing`` the kit, ``author`` the kit with what new-plugin needs."""
+    """``all`` is every plugin, ``dev`` what tests of a plugin need; some bring nothing of this project."""
     assert APP.ours("all") == {*HOUSE, *(plugin.name for plugin in PLUGINS)}
-    assert APP.ours("author") == KIT.ours()
-    assert APP.ours("testing") == KIT.ours() | OF_NAME["makeway-slurm"].ours() | {"makeway-select-linear"}
+    assert APP.ours("dev") == KIT.ours() | OF_NAME["makeway-slurm"].ours() | {"makeway-select-linear"}
+    assert APP.ours("tune") == {*HOUSE, "makeway-tune"}
+    for extra in ("figures", "parquet", "sweep"):
+        assert APP.ours(extra) == HOUSE
 
 
 SITES = {"kueue": "kueue.yaml", "lsf": "lsb.queues", "moab": "moab.cfg", "slurm": "slurm.conf"}
@@ -251,37 +247,20 @@ def test_an_extra_brings_what_its_sites_name(extra: str) -> None:
         strange = {name for name in named if name not in found}
         assert not strange, (file, strange)
     assert read > 3
-    assert {"makeway-backfill", "makeway-explain", "makeway-logs", "makeway-report"} <= APP.ours(extra)
 
 
-@pytest.mark.parametrize(
-    ("extra", "world"), [("live", "makeway-slurm-world"), ("local", "makeway-local-world")]
-)
+@pytest.mark.parametrize(("extra", "world"), [("live", "makeway-slurm"), ("local", "makeway-local-world")])
 def test_an_extra_for_a_world_brings_the_policies_of_slurm(extra: str, world: str) -> None:
     assert APP.ours(extra) >= APP.ours("slurm") | {world}
 
 
-BELOW = {
-    "makeway",
-    "makeway-backfill",
-    "makeway-checkpointable",
-    "makeway-core",
-    "makeway-engine",
-    "makeway-explain",
-    "makeway-live",
-    "makeway-report",
-    "makeway-slurm",
-    "makeway-slurm-rules",
-    "makeway-sweep",
-    "makeway-verify",
-}
+BELOW = {"makeway", "makeway-core", "makeway-slurm-rules"}
 """What plugins may build on."""
 
 
 def test_floors() -> None:
-    """The core asks for none of the others, the engine for the core, and no plugin for one that is no library."""
+    """The core asks for none of the others, and no plugin for one that is no library."""
     assert CORE.ours() == {CORE.name}
-    assert ENGINE.ours() == {CORE.name, ENGINE.name}
     assert APP.ours() == HOUSE
     for plugin in PLUGINS:
         assert plugin.ours() <= BELOW | {plugin.name}
@@ -305,10 +284,10 @@ def test_one_version(distribution: Distribution) -> None:
 def test_wheels_hold_types_and_licence(wheels: dict[str, Path], distribution: Distribution) -> None:
     """And nothing beside the package: no tests."""
     names = zipfile.ZipFile(wheels[distribution.name]).namelist()
-    assert f"{distribution.package}/py.typed" in names
+    assert {f"{package}/py.typed" for package in distribution.packages} <= {*names}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     tops = {name.partition("/")[0].partition("-")[0] for name in names}
-    assert tops == {distribution.package, distribution.name.replace("-", "_")}
+    assert tops == {*distribution.packages, distribution.name.replace("-", "_")}
 
 
 @each_distribution
@@ -328,9 +307,9 @@ def test_wheels_hold_all_files(wheels: dict[str, Path], distribution: Distributi
 EVERY_MODULE = """
 import importlib, pkgutil
 from importlib import metadata
-package = importlib.import_module({package!r})
+packages = [importlib.import_module(name) for name in {packages!r}]
 extras = [each for each in metadata.requires({name!r}) or () if "extra ==" in each]
-for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+for module in (m for p in packages for m in pkgutil.walk_packages(p.__path__, p.__name__ + ".")):
     if not module.name.endswith(".__main__"):
         try:
             importlib.import_module(module.name)
@@ -347,14 +326,14 @@ def test_alone(empty: Environment, index: Path, distribution: Distribution) -> N
     """Every module can be imported with no more than what the distribution declares, but for what an extra brings."""
     empty.install(distribution.name, index)
     assert empty.ours() == distribution.ours()
-    empty.python(EVERY_MODULE.format(package=distribution.package, name=distribution.name))
+    empty.python(EVERY_MODULE.format(packages=distribution.packages, name=distribution.name))
     listed = empty.python(
         "from makeway import registry\nprint(*(each.name for each in registry.installed()))"
     )
     assert set(listed.split()) == _names(*distribution.ours())
 
 
-@pytest.mark.parametrize("extra", ["all", "testing", "author"])
+@pytest.mark.parametrize("extra", ["all", "dev"])
 def test_installed_extras(empty: Environment, index: Path, extra: str) -> None:
     """An index with all wheels gives what an extra names."""
     empty.install(f"makeway[{extra}]", index)
@@ -363,8 +342,8 @@ def test_installed_extras(empty: Environment, index: Path, extra: str) -> None:
 
 
 def test_author_writes_a_plugin(empty: Environment, index: Path) -> None:
-    """``makeway[author]`` is enough for ``makeway new-plugin``."""
-    empty.install("makeway[author]", index)
+    """``makeway[dev]`` is enough for ``makeway new-plugin``."""
+    empty.install("makeway[dev]", index)
     done = empty.makeway("new-plugin", "youngest", "--kind", "preempt")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (empty.root / "makeway-preempt-youngest/pyproject.toml").is_file()

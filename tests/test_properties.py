@@ -1,7 +1,7 @@
 """What holds for all clusters, policies and workloads; Hypothesis draws small ones.
 
 More examples, and others each time: ``MAKEWAY_EXAMPLES=5000 pytest tests/test_properties.py``. What was
-found is kept as a table in ``plugins/engine/tests/test_found.py``.
+found is kept as a table in ``plugins/app/tests/engine/test_found.py``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.mapping import apply_mapping, check_mapping, machine_of, parse_map_flag
 from makeway_app.readers.open import READERS, open_workload
 
-DATA = Path(__file__).parents[2] / "plugins/logs/tests/data"
+DATA = Path(__file__).parents[2] / "plugins/app/tests/logs/data"
 _OTHERS = r"(?:[a-z.-]+, )*"
 _FORMATS = f"{_OTHERS}journal, {_OTHERS}native, {_OTHERS}sacct, swf"
 """All formats, with those of other distributions in between by alphabet."""

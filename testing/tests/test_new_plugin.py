@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -129,14 +128,6 @@ def test_a_folder_that_does_not_exist(run: Run, here: Path) -> None:
     """It is not made: that would be a typing error's work."""
     done = run("new-plugin", "mine", "--kind", "preempt", "--into", "plugnis")
     assert (done.status, "plugnis: no such folder" in done.err) == (2, True)
-    assert not list(here.iterdir())
-
-
-def test_without_the_template_engine(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is for authors only; the error says what brings it."""
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    done = run("new-plugin", "mine", "--kind", "preempt")
-    assert (done.status, "pip install 'makeway[author]'" in done.err) == (2, True)
     assert not list(here.iterdir())
 
 

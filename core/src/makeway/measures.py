@@ -1,4 +1,4 @@
-"""Say what is told to code that adds up further figures of a run, which makeway-report does for clusters with GPUs.
+"""Say what is told to code that adds up further figures of a run, which `makeway_report` does for clusters with GPUs.
 
 A distribution offers a module as the tool ``measures`` (entry points ``makeway.tools``), with a function
 ``measures_of(cluster, *, always)`` that returns `Measures`, or None if they would say nothing about this cluster.

@@ -16,17 +16,16 @@ import attrs
 import click
 
 from makeway import registry
-from makeway.errors import ConfigError, PluginError, Problem
+from makeway.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     import jinja2
 
-HOW_TO_GET = "pip install 'makeway[author]', or pip install './testing[author]' in a clone of makeway,"
 TEMPLATES = "templates/plugin"
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 60
 _CONTRACT = "makeway-core>=0.1,<0.2"
-_TESTING = "makeway[testing]>=0.1,<0.2"
+_TESTING = "makeway[dev]>=0.1,<0.2"
 _PARTITION_PRIO = "makeway-preempt-partition-prio>=0.1,<0.2"
 
 
@@ -235,16 +234,9 @@ def _described(files: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _environment() -> jinja2.Environment:
-    """Return the template engine.
+    """Return the template engine."""
+    import jinja2
 
-    :raises PluginError: it is not installed.
-    """
-    try:
-        import jinja2
-    except ImportError:
-        raise PluginError(
-            f"new-plugin fills in templates with Jinja2, which is not installed; {HOW_TO_GET} brings it"
-        ) from None
     return jinja2.Environment(
         loader=jinja2.PackageLoader("makeway_testing", TEMPLATES),
         undefined=jinja2.StrictUndefined,

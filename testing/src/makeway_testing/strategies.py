@@ -1,4 +1,4 @@
-"""Draw random small clusters, policies and workloads, for Hypothesis (``pip install makeway[testing]``).
+"""Draw random small clusters, policies and workloads, for Hypothesis (``pip install makeway[dev]``).
 
 Everything is drawn small, so that jobs meet, and from few values, so that instants coincide::
 

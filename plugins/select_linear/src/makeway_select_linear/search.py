@@ -6,7 +6,7 @@ pass, the others by how many of their nodes were usable then. The first success 
 Removing one job at a time and looking at the whole cluster after each would cost as much as candidates times
 nodes. Where only the number of jobs per node counts (no memory, no counted resources, no features), a pass
 keeps count of the jobs left on the nodes it touches. It looks for a place only once enough nodes are usable;
-`plugins/engine/tests` and `plugins/select_linear/tests` hold both ways against a plain transcription.
+`plugins/app/tests/engine` and `plugins/select_linear/tests` hold both ways against a plain transcription.
 """
 
 from __future__ import annotations

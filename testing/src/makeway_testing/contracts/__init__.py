@@ -8,7 +8,7 @@
         __test__ = True
         plugin = "preempt/youngest"
 
-pytest then collects one test per rule. It needs Hypothesis (``pip install 'makeway[testing]'``).
+pytest then collects one test per rule. It needs Hypothesis (``pip install 'makeway[dev]'``).
 
 ====================== ====================================================================
 contract               for

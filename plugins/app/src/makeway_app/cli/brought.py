@@ -26,7 +26,7 @@ def names(group: str) -> list[str]:
     return sorted({point.name for point in metadata.entry_points(group=group)})
 
 
-_IN_A_CLONE = {"makeway-testing": "pip install './testing[author]'"}
+_IN_A_CLONE = {"makeway-testing": "pip install ./testing"}
 """Package that README does not install -> how it is had beside README's packages."""
 
 
