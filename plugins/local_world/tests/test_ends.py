@@ -32,7 +32,9 @@ def test_it_is_known_while_its_directory_is_taken_away(tmp_path: Path, asked_mea
         os.close(directory)
 
     def take_away() -> None:
-        keep_ends([place])
+        told = place.end()
+        assert told is not None
+        keep_ends(tmp_path, {place.key: told})
         place.close()
 
     def ask() -> None:

@@ -132,28 +132,37 @@ def test_who_makes_way_is_told_and_goes_on(shared: Site) -> None:
     job = _job(shared)
     urgent = shared.submit("-p", "urgent", "-n", "2", "--", "sleep", "1000")
     screen.see(f"makeway: job {job} makes way for job {urgent}; it goes on afterwards")
+    screen.type("early ")
     shared.ok("cancel", urgent)
     screen.see(f"makeway: job {job} goes on")
     screen.type("keys\n")
-    screen.see("got keys")
+    screen.see("got early keys")
     shared.ok("requeue", job)
     screen.see("begun")
     screen.type("a\nb\n")
     assert screen.end() == 0
 
 
-def test_keys_typed_once_it_is_told_to_go_on_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The terminal is made raw, which forgets what was typed, before its user is told."""
-    done: list[str] = []
-    for name in ("_raw", "_send_size", "_say"):
-        monkeypatch.setattr(Guest, name, lambda self, *text, name=name: done.append(name))
-    guest = Guest.__new__(Guest)
-    guest._job, guest._stopped, guest._said_waits = "1", True, False
-    guest._standing = {"state": "SUSPENDED"}
-    guest._line, other = socket.socketpair()
-    with guest._line, other:
-        guest._tell({"state": "RUNNING"})
-    assert done == ["_raw", "_send_size", "_say"]
+def test_the_keys_of_a_job_that_stands_still(shared: Site) -> None:
+    """Ctrl-backslash leaves it, who comes back may type ahead, and Ctrl-C forgets that and leaves it, too."""
+    screen = Screen(shared, "run", "--pty", "sh", "-c", "echo begun; read x; echo got $x; exit 3")
+    screen.see("begun")
+    job = _job(shared)
+    shared.ok("suspend", job)
+    screen.see(f"makeway: job {job} is suspended; it goes on afterwards")
+    screen.type("never\x1c")
+    screen.see(f"makeway: job {job} goes on; makeway attach {job} comes back to it")
+    assert screen.end() == 0
+    again = Screen(shared, "attach")
+    again.see(f"makeway: job {job} is suspended; it goes on afterwards")
+    again.type("never\x03")
+    assert again.end() == 130
+    last = Screen(shared, "attach")
+    last.see("is suspended")
+    last.type("ahead\n")
+    shared.ok("resume", job)
+    last.see("got ahead")
+    assert last.end() == 3
 
 
 def test_leave_and_come_back(shared: Site) -> None:
@@ -181,11 +190,12 @@ def test_leave_and_come_back(shared: Site) -> None:
 def test_jobs_without_a_terminal_have_none_to_sit_at(shared: Site) -> None:
     """What to do is said; and it is not started anew without a guest."""
     job = shared.submit("--hold", "--", "true")
-    refused = shared.run("attach", job)
-    assert (refused.exit_code, refused.stderr) == (
-        1,
-        f"makeway: job {job} has no terminal; makeway run --pty gives one\n",
-    )
+    for named, what in ((job, f"job {job} has no terminal"), ("", "no job of yours has a terminal now")):
+        refused = shared.run("attach", *named.split())
+        assert (refused.exit_code, refused.stderr) == (
+            1,
+            f"makeway: {what}; makeway run --pty gives one\n",
+        )
     shared.ok("cancel", job)
 
 

@@ -39,8 +39,8 @@ _NOTHING_TO_TELL = 1e-6
 _ANY = 10_000
 """Columns of a terminal that holds everything."""
 _MINUS = "\N{MINUS SIGN}"
-_NO_PREEMPTOR = "(gang)"
-"""In place of a preemptor's group when no job in particular took the victim's place."""
+_NO_PREEMPTOR = "(no job)"
+"""In place of a preemptor's group: a gang's turn was over, or a person used the node."""
 
 
 @attrs.frozen(kw_only=True)

@@ -163,7 +163,7 @@ def _matrix(figure: Any, runs: Runs) -> None:
         side = {job_id: job["displaces_as"] for job_id, job in record.jobs()}
         counts: dict[tuple[str, str], int] = {}
         for each in record.preemptions():
-            pair = (side.get(each["preemptor"], "(gang)"), side[each["victim"]])
+            pair = (side.get(each["preemptor"], "(no job)"), side[each["victim"]])
             counts[pair] = counts.get(pair, 0) + 1
         rows, heads = (sorted({pair[at] for pair in counts}) for at in (0, 1))
         values = [[counts.get((row, head), 0) for head in heads] for row in rows] or [[0]]

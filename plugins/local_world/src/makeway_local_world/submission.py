@@ -27,7 +27,13 @@ import attrs
 from makeway.errors import ConfigError, MakewayError, reason_of
 from makeway.settings import structure, unstructure
 from makeway.state import Held
-from makeway_local_world.keeping.files import create_durably, open_directory, write_all, write_durably
+from makeway_local_world.keeping.files import (
+    create_durably,
+    open_directory,
+    read_file,
+    write_all,
+    write_durably,
+)
 
 T = TypeVar("T")
 VERSION = 2
@@ -305,7 +311,7 @@ def _read(state: Path, job_id: str) -> tuple[Path, dict[str, Any], list[dict[str
     """Return the file of a job, what its first line says, and what the others say that are not cut off."""
     path = directory_of(state, job_id) / FILE
     try:
-        first, *rest = [json.loads(line) for line in path.read_bytes().splitlines()] or [None]
+        first, *rest = [json.loads(line) for line in read_file(path).splitlines()] or [None]
     except FileNotFoundError:
         raise SubmissionError(
             f"nothing is known of what to run for job {job_id}: {path} is missing"

@@ -113,7 +113,10 @@ def _preemptions(record: RecordFile) -> Iterator[Event]:
     for number, each in enumerate(record.preemptions()):
         free = instant = max(free, _ticks(each["at"]))
         args = {name: each[name] for name in ("preemptor", "victim", "mode", "by", "why")}
-        for track, who, phase in ((takes, each["preemptor"] or "(gang)", "s"), (gives, each["victim"], "f")):
+        for track, who, phase in (
+            (takes, each["preemptor"] or "(no job)", "s"),
+            (gives, each["victim"], "f"),
+        ):
             base = {"pid": _CLUSTER, "tid": track, "ts": instant, "cat": "preemption"}
             yield {**base, "ph": "X", "name": who, "dur": 1, "args": args}
             yield {

@@ -48,12 +48,12 @@ def run(pty: bool, **given: Any) -> int:
 def attach(job: str | None) -> int:
     """Sit down at the terminal of a job that `makeway run --pty` started.
 
-    What it printed last is shown again. Ctrl-\\ leaves it alone. Without JOB, the one that you submitted last.
+    What it printed last is shown again. Ctrl-\\ leaves it alone. Without JOB, your last one that has a terminal.
     """
     from makeway_local_world.terminals.guest import Guest
 
     server = Daemon()
-    job = job or options.last_job(server)
+    job = job or options.last_job(server, terminal=True)
     found = server.get(job_route(job, "request"))
     if not found.get("pty"):
         raise Failed(f"job {job} has no terminal; makeway run --pty gives one")

@@ -32,12 +32,15 @@ def login() -> str:
         return str(os.geteuid())
 
 
-def last_job(daemon: Daemon) -> str:
+def last_job(daemon: Daemon, *, terminal: bool = False) -> str:
     """Return the job, or the array, that this user submitted last.
 
+    :param terminal: whether only jobs count that have a terminal, and have not ended.
     :raises Failed: there is none.
     """
-    found = daemon.get("/v1/last")["id"]
+    found = daemon.get("/v1/last", terminal=int(terminal))["id"]
+    if found is None and terminal:
+        raise Failed("no job of yours has a terminal now; makeway run --pty gives one")
     if found is None:
         raise Failed("you have submitted no job yet; name one")
     return str(found)

@@ -24,6 +24,7 @@ from makeway_local_world.daemon.bodies import (
     BookingBody,
     DrainBody,
     HistoryQuery,
+    LastQuery,
     OrderBody,
     PageBody,
     QueueQuery,
@@ -237,7 +238,8 @@ async def wait(request: web.Request) -> web.Response:
 
 async def last(request: web.Request) -> web.Response:
     """Say which job, or array, the caller submitted last."""
-    return web.json_response({"id": await request.app[SERVICE].last(caller_of(request))})
+    terminal = bool(query_of(request, LastQuery).terminal)
+    return web.json_response({"id": await request.app[SERVICE].last(caller_of(request), terminal=terminal)})
 
 
 async def why(request: web.Request) -> web.Response:

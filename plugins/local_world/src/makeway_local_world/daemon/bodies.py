@@ -104,6 +104,13 @@ class QueueQuery:
 
 
 @attrs.frozen(kw_only=True)
+class LastQuery:
+    """Which of one's jobs count."""
+
+    terminal: int = limited(0, Number(0, 1), "1: only jobs that have a terminal, and have not ended.")
+
+
+@attrs.frozen(kw_only=True)
 class WaitQuery:
     """How long to wait."""
 

@@ -18,6 +18,7 @@ from makeway_local_world.daemon.bodies import (
     DrainBody,
     EventsQuery,
     HistoryQuery,
+    LastQuery,
     OrderBody,
     PageBody,
     QueueQuery,
@@ -31,6 +32,7 @@ from makeway_local_world.requests import Request
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _OBJECT = {"type": "object"}
 _QUERIES: Mapping[str, type[Any]] = {
+    "/v1/last": LastQuery,
     "/v1/jobs": QueueQuery,
     "/v1/jobs/{id}/request": RequestQuery,
     "/v1/jobs/{id}/wait": WaitQuery,

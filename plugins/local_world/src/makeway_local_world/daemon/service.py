@@ -409,9 +409,22 @@ class Service:
         forget()
         return {"config": source, "notes": notes, "policy": config.policy.preempt}
 
-    async def last(self, caller: Caller) -> str | None:
-        """Return the job, or the array, that a user submitted last; None: there is none."""
-        return await self.elsewhere(self.past.last_of, caller.name)
+    async def last(self, caller: Caller, *, terminal: bool) -> str | None:
+        """Return the job, or the array, that a user submitted last; None: there is none.
+
+        :param terminal: whether only jobs count that have a terminal, and have not ended.
+        """
+        if not terminal:
+            return await self.elsewhere(self.past.last_of, caller.name)
+        jobs = await self.ask(lambda: [job.spec for job in self.live.engine.ledger.jobs.values()])
+        mine = [spec.id for spec in jobs if spec.user == caller.name and spec.array_id is None]
+        return await self.elsewhere(lambda: next(filter(self._has_terminal, reversed(mine)), None))
+
+    def _has_terminal(self, job_id: str) -> bool:
+        try:
+            return bool(submission.kept(self.places.state, job_id).asked.get("pty"))
+        except submission.SubmissionError:
+            return False
 
     async def history(
         self, caller: Caller, since: float, until: float, user: str | None, limit: int

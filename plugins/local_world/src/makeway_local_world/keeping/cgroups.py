@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 
 from makeway_local_world.keeping import proc, walk
+from makeway_local_world.keeping.files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class Cgroup:
 
     def _read(self, name: str) -> str:
         try:
-            with open(os.path.join(self.path, name), encoding="ascii") as file:
-                return file.read()
+            return read_file(os.path.join(self.path, name)).decode("ascii")
         except OSError:
             return ""
 
@@ -132,11 +132,16 @@ class Cgroup:
 
     def remove(self) -> bool:
         """Remove it, and what the job made below; return whether it is gone."""
-        for folder, _, _ in os.walk(self.path, topdown=False):
-            try:
-                os.rmdir(folder)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                return False
-        return True
+        return all(map(_remove, (self.job, self.beside, self.path)))
+
+
+def _remove(path: str) -> bool:
+    """Remove a directory of the hierarchy and those below it; return whether it is gone."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        below = next(os.walk(path), (path, [], []))[1]
+        return bool(below) and all(_remove(os.path.join(path, name)) for name in below) and _remove(path)
+    return True

@@ -83,7 +83,7 @@ def read_all(directory: int, name: str) -> bytes | None:
         os.close(handle)
 
 
-def read_file(path: str) -> bytes:
+def read_file(path: str | os.PathLike[str]) -> bytes:
     """Read a file, also one whose size is not known ahead.
 
     :raises OSError: it cannot be read.

@@ -71,6 +71,8 @@ class Hand:
         self._thread = threading.Thread(target=self._live, name="makeway-hand", daemon=True)
         self._over = False
         self._sweeper = ThreadPoolExecutor(1, "makeway-sweep")
+        self.ends: dict[Key, dict[str, Any]] = {}
+        """How incarnations ended that are not forgotten yet."""
         self._to_sweep: list[Key] = []
         """Incarnations of which the rest is to be taken away soon."""
         self._swept: dict[Key, Future[None]] = {}
@@ -429,6 +431,7 @@ class Hand:
         if case.start is not None:  # it began, and ended before it was heard of
             self._began(case, case.start)
         self.let_go(case)
+        self.ends[case.key] = told
         self.tell(self.finding.what_became_of(look))
         self._settle_rest(case)
 
@@ -464,10 +467,10 @@ class Hand:
 
     def forget(self, keys: list[Key]) -> None:
         """Take away what is left of incarnations whose end is in the journal."""
-        places = [RunDirectory(self.site.directory, key) for key in keys]
-        keep_ends(places)
-        for place in places:
-            path = self.site.cgroups.path_of(*place.key)
+        told = {key: self.ends.pop(key, None) for key in keys}
+        keep_ends(self.site.directory, {key: end for key, end in told.items() if end is not None})
+        for key in keys:
+            path = self.site.cgroups.path_of(*key)
             if path is not None:
                 Cgroup(path).remove()
-            place.close()
+            RunDirectory(self.site.directory, key).close()

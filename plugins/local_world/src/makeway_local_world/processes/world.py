@@ -107,6 +107,8 @@ class LocalWorld:
         latest = {look.key[0]: look.key[1] for look, _ in sorted(found, key=lambda each: each[0].key[1])}
         for look, case in found:
             job_id, incarnation = look.key
+            if look.exit is not None:
+                self._hand.ends[look.key] = look.exit
             if incarnation != latest[job_id]:
                 if case is None:
                     self._reported.append(look.key)  # a later one began, so its end is in the journal

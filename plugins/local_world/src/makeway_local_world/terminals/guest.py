@@ -62,7 +62,13 @@ class Guest:
         """Stay until the job has ended, or its user leaves; return the exit status."""
         wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
-        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+        caught = (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGWINCH,
+            *([signal.SIGQUIT] * self._pty),
+        )
         handlers = {number: signal.signal(number, self._catch) for number in caught}
         try:
             while True:
@@ -198,9 +204,20 @@ class Guest:
 
     # -------------------------------------------------------------------------- the terminal
     def _raw(self) -> None:
-        if self._mode is None and os.isatty(0) and not self._stopped:
+        """Have keys come as they are typed; what was typed before comes as well, as far as the kernel keeps it.
+
+        While the job stands still, they wait there, and the keys that send signals are this process's own.
+        """
+        if not os.isatty(0):
+            return
+        if self._mode is None:
             self._mode = termios.tcgetattr(0)
-            tty.setraw(0)
+        tty.setraw(0, termios.TCSADRAIN)
+        if self._stopped:
+            mode = termios.tcgetattr(0)
+            mode[1] |= termios.OPOST
+            mode[3] |= termios.ISIG
+            termios.tcsetattr(0, termios.TCSADRAIN, mode)
 
     def _cooked(self) -> None:
         if self._mode is not None:
@@ -222,16 +239,16 @@ class Guest:
         state, was = job["state"], before.get("state")
         by = (job.get("displaced") or {}).get("by")
         if state == "SUSPENDED":
-            # Keys that nothing reads are kept from the job; Ctrl-C is this process's own now.
             self._stopped = True
-            self._cooked()
+            if self._line is not None:
+                self._raw()
             if was != state:
                 why = f"makes way for job {by}" if by else "is suspended"
                 self._say(f"job {self._job} {why}; it goes on afterwards")
         elif self._stopped:
             self._stopped = False
             if self._line is not None:
-                self._raw()  # forgets what was typed so far; what is typed once it is told goes to the job
+                self._raw()
                 self._send_size()
             if state == "RUNNING":
                 self._say(f"job {self._job} goes on")
