@@ -28,7 +28,7 @@ _PLAIN = _candidates("return named(sorted(lower(preemptor, active), key=lambda j
 _ACTION = "\n@hookimpl\ndef makeway_preempt_action(preemptor, victims, modes, view, now):\n    return "
 
 BROKEN: dict[str, tuple[str, str]] = {
-    "names nobody: the tiers are compared the wrong way round by name": (
+    "names no job: the tiers are compared the wrong way round by name": (
         _candidates("return named([j for j in active if j.partition.name == 'lowest'])"),
         "not put to the test: makeway_preempt_candidates: it never named a candidate",
     ),
@@ -69,7 +69,7 @@ BROKEN: dict[str, tuple[str, str]] = {
         _candidates("return named(sorted(lower(preemptor, active), key=id))"),
         "decides otherwise",
     ),
-    "remembers whom it named, from run to run": (
+    "remembers which jobs it named, from run to run": (
         _candidates(
             "jobs = [j for j in lower(preemptor, active) if (j.id, j.started_at) not in SEEN]",
             "if len(SEEN) < 8: SEEN.extend((j.id, j.started_at) for j in jobs)",
@@ -128,4 +128,4 @@ BROKEN: dict[str, tuple[str, str]] = {
         "",
     ),
 }
-"""What is wrong -> the source, and a part of what is said about it; empty: nobody can tell that it is not meant so."""
+"""What is wrong -> the source, and a part of what is said about it; empty: nothing shows that it is not meant so."""

@@ -4,7 +4,7 @@
 
 Wheels of all distributions of this repository are built first; an environment takes those out of them that the
 distribution depends on, and those that the group ``test`` of its ``pyproject.toml`` names. So a test that leans on a
-plugin that nobody declared fails here, although it passes where everything is installed. Needs pip's index, or
+plugin that is not declared fails here, although it passes where everything is installed. Needs pip's index, or
 ``PIP_FIND_LINKS`` with what comes from others.
 """
 

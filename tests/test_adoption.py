@@ -38,7 +38,7 @@ def examples(count: int) -> hypothesis_settings:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ALL_SCHEDULERS)
 def test_a_run_goes_on_alike_under_every_scheduler(scheduler: str) -> None:
-    """Whatever the preempt plugin and mode, and whoever interferes."""
+    """Whatever the preempt plugin and mode, and whatever interferes."""
 
     @examples(40)
     @given(scenarios(POLICIES, (scheduler,), with_commands=True))

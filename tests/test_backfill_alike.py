@@ -91,7 +91,7 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
         return found
 
     monkeypatch.setattr(Backfill, "earliest", both)
-    monkeypatch.setattr(Behind, "begin", lambda *_: False)  # all who wait are planned for
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)  # all that wait are planned for
     replay(_config(seed), _jobs(seed), (), Options(keep=False))
     assert compared.total() > 100
     if seed % 3:  # where nodes are shared, jobs often matter one by one
@@ -140,7 +140,7 @@ def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
         return looked
 
     monkeypatch.setattr(Sliding, "available", noted)
-    monkeypatch.setattr(Behind, "begin", lambda *_: False)  # else most of those who wait are not looked at
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)  # else most of those that wait are not looked at
     quick = count()
     monkeypatch.setattr(LinearSelector, "forecast_key", lambda *_: None)
     assert quick * 3 < count() * 2
@@ -165,7 +165,7 @@ def test_spans_are_the_union_of_what_was_added(seed: int) -> None:
 def test_a_pass_that_ends_early_starts_the_same_jobs_as_a_whole_one(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same jobs at the same instants, with the same reasons; fewer of those who wait are looked at."""
+    """The same jobs at the same instants, with the same reasons; fewer of those that wait are looked at."""
     tried = 0
     whole = Backfill._try
 

@@ -322,7 +322,7 @@ def test_a_selector_without_its_methods() -> None:
 @pytest.mark.parametrize(
     ("victims", "message"),
     [
-        pytest.param((5,), "chose candidate number 5 of 1", id="nobody's number"),
+        pytest.param((5,), "chose candidate number 5 of 1", id="no candidate's number"),
         pytest.param((0, 0), "chose a candidate twice", id="twice"),
         pytest.param((-1,), "chose candidate number -1 of 1", id="counted from the end"),
     ],
@@ -340,10 +340,10 @@ def test_wrong_choices(victims: tuple[int, ...], message: str) -> None:
 def test_plans_for_others_than_the_victims() -> None:
     """One per victim, in order."""
 
-    def nobody(victims: Sequence[Job]) -> list[Plan]:
+    def no_victim(victims: Sequence[Job]) -> list[Plan]:
         return []
 
-    error = asked("makeway_preempt_action", nobody)
+    error = asked("makeway_preempt_action", no_victim)
     assert "not one per victim" in error.message
 
 
@@ -656,14 +656,14 @@ def test_a_distribution_that_works(install: Install) -> None:
     assert replay_table(JOBS, config=PREEMPTING | {"protect": ["x/fake"]}).victims == ()
 
 
-# ---------------------------------------------------------------------------------- whom to blame
+# ---------------------------------------------------------------------------------- which to blame
 def silent() -> Any:
     """Pass."""
     return None
 
 
-def nobody() -> dict[str, Any]:
-    """Say nothing about anybody."""
+def nothing() -> dict[str, Any]:
+    """Say nothing about any job."""
     return {}
 
 
@@ -683,9 +683,9 @@ def test_the_one_that_joined_nonsense_is_blamed() -> None:
     """Where all are asked, too."""
     hook = "makeway_protect"
     plugins = {
-        "x/good": answering(hook, nobody),
+        "x/good": answering(hook, nothing),
         NAME: answering(hook, lambda: {"low": 7}),
-        "x/fine": answering(hook, nobody),
+        "x/fine": answering(hook, nothing),
     }
     config = PREEMPTING | {"plugins": ["x/good", NAME, "x/fine"]}
     with pytest.raises(PolicyError) as caught:

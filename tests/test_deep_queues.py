@@ -96,7 +96,7 @@ def _record(config: Config, jobs: list[JobSpec]) -> list[str]:
 def test_the_same_record(
     seed: int, scheduler: str, select: str, mode: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reasons and decisions too, whoever is sent back, held back by another job, or in several partitions."""
+    """Reasons and decisions too, whatever is sent back, held back by another job, or in several partitions."""
     if select == "select/whole_nodes" and "gang" in mode:
         pytest.skip("select/whole_nodes knows no gang scheduling")
     config, jobs = _config(scheduler, select, mode=mode, seed=seed), _jobs(seed)

@@ -89,7 +89,7 @@ def _seen(config: Config, jobs: list[JobSpec]) -> Seen:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is suspended, limited, or may preempt only after a while."""
+    """What is suspended, limited, or may preempt only after a while."""
     jobs = _jobs(seed)
     asked: list[bool] = []
     complete = Requests.complete
@@ -105,7 +105,7 @@ def test_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Requests, "complete", lambda self: False)
     monkeypatch.setattr(Requests, "in_vain", lambda self, job: None)
     assert quick == _seen(_config(), jobs)
-    assert any(job[4] for _, step in quick for job in step), "nobody was preempted"
+    assert any(job[4] for _, step in quick for job in step), "no job was preempted"
 
 
 def test_fewer_are_asked() -> None:
@@ -137,7 +137,7 @@ def test_fewer_are_asked() -> None:
     "more", [{"SLOT_RESERVE": "MAX_RESERVE_TIME[20]"}, {"DISPATCH_WINDOW": "8:00-20:00"}]
 )
 def test_where_more_than_the_request_counts(more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reserved slots depend on who stands before a job, and windows on the time: everybody is tried."""
+    """Reserved slots depend on what stands before a job, and windows on the time: everybody is tried."""
     monkeypatch.setattr(Requests, "many", 2)
     monkeypatch.setattr(Requests, "__init__", lambda *_: pytest.fail("it is not to be made"))
     replay(_config(**more), _jobs(0)[:20], (), Options(keep=False))

@@ -282,7 +282,7 @@ class Walk:
             elif words[:3] == ["python", "-m", "pytest"]:
                 self._test(words[3:])
             else:
-                raise AssertionError(f"{block}: nobody knows how to run {line!r}")
+                raise AssertionError(f"{block}: it is not known how to run {line!r}")
         return printed
 
     def _makeway(self, block: Block, arguments: list[str]) -> str:

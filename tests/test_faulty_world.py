@@ -96,7 +96,7 @@ def built(name: str) -> tuple[Config, Policies]:
 
 @functools.cache
 def strangers() -> dict[str, Any]:
-    """Return the plugins of examples/plugins by name, from their folders: nobody has to install them."""
+    """Return the plugins of examples/plugins by name, from their folders: they need not be installed."""
     found: dict[str, Any] = {}
     for settings in sorted(ROOT.glob("examples/plugins/*/pyproject.toml")):
         sys.path.append(str(settings.parent / "src"))

@@ -88,7 +88,7 @@ def test_a_difference_is_reduced_to_what_it_takes(fuzz: types.ModuleType) -> Non
 
 
 def test_a_job_that_a_command_names_stays(fuzz: types.ModuleType) -> None:
-    """A scenario whose command names nobody cannot be played."""
+    """A scenario whose command names no job cannot be played."""
     job = {"at": 0, "runtime": 3, "args": ["-N1"]}
     table = {
         "job": [{**job, "name": "a"}, {**job, "name": "b"}],

@@ -111,7 +111,7 @@ class Whole:
         """Everything is."""
 
     def forecast(self, job: model.Job, nodes: int, view: Any, removable: Any) -> None:
-        """Nobody knows."""
+        """It is not known."""
 
     def attempt(self, job: model.Job, nodes: int, view: Any) -> Any:
         """Answer by the one place."""
@@ -200,7 +200,7 @@ def test_hook_gang() -> None:
 
 
 def test_hook_priority() -> None:
-    """Whoever waited longest, at the end of five minutes, goes before whoever came with the same priority."""
+    """What waited longest, at the end of five minutes, goes before what came with the same priority."""
     jobs = (
         JobSpec(id="0", partitions=("low",), run_time=400),
         JobSpec(id="1", partitions=("low",), submit_at=10, run_time=5, priority=150),

@@ -256,6 +256,6 @@ def test_the_contract_knows_neither_engine_nor_command() -> None:
 
 
 def test_only_the_registry_builds_a_plugin_manager() -> None:
-    """Nobody else can call a hook past the checks of `makeway.registry`."""
+    """Nothing else can call a hook past the checks of `makeway.registry`."""
     users = [name for name, path in MODULES.items() if "PluginManager" in path.read_text()]
     assert all(is_in(name, "makeway.registry.*") for name in users)

@@ -104,7 +104,7 @@ def workload(rng: Random) -> list[JobSpec]:
 def decided(
     config: Config, jobs: Sequence[JobSpec], rng: Random | None
 ) -> list[tuple[Seconds, tuple[Any, ...]]]:
-    """Return what a run decides: instant, and what about whom; on time without `rng`."""
+    """Return what a run decides: instant, and what about which job; on time without `rng`."""
     lines: list[Line] = []
     recorder = Recorder(build_cluster(config), lines.append)
     engine = Engine(config, recorder, Policies(config), trusted=rng is None)

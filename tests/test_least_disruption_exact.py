@@ -210,7 +210,7 @@ def start(engine: Engine, spec: JobSpec, held: Sequence[int], *, shared: bool) -
 def program(case: Case) -> tuple[int, int] | None:
     """Return the fewest victims and then the least work, by two integer programs.
 
-    x: a candidate leaves; y: a node is freed, which all who hold it allow. The program is made
+    x: a candidate leaves; y: a node is freed, which all that hold it allow. The program is made
     from the allocations, not from what the selector says.
     """
     jobs = case.candidates.jobs
@@ -330,7 +330,7 @@ def test_a_job_of_many_nodes_among_jobs_of_all_sizes() -> None:
 
 
 def test_a_licence_that_is_missing_is_not_made_up_for() -> None:
-    """The cover counts nodes only; the probe knows better, and nobody is displaced in vain."""
+    """The cover counts nodes only; the probe knows better, and no job is displaced in vain."""
     config = config_of(2)
     cluster = attrs.evolve(config.cluster, licenses={"matlab": 1})
     config = attrs.evolve(config, cluster=cluster)

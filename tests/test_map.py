@@ -26,14 +26,14 @@ def generator() -> types.ModuleType:
 
 
 def circles(uses: Mapping[str, set[str]]) -> set[str]:
-    """Return who imports itself by way of others, where who has nobody to import is taken out until nobody is."""
+    """Return what imports itself by way of others, where what imports nothing is taken out until none is."""
     left = {one: {other for other in others if other != one} for one, others in uses.items()}
     while True:
         done = {one for one, others in left.items() if not others & left.keys()}
         if not done:
             break
         left = {one: others for one, others in left.items() if one not in done}
-    # The same from the other end: who is imported by nobody in a circle is in none.
+    # The same from the other end: what nothing in a circle imports is in none.
     while True:
         wanted = {other for others in left.values() for other in others}
         if left.keys() <= wanted:

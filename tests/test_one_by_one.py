@@ -27,7 +27,7 @@ class LongestFirst:
         self.tried: set[int] = set()
 
     def forget(self) -> None:
-        """Nobody waits."""
+        """No job waits."""
         self.waiting.clear()
 
     def came(self, job: Job) -> None:
@@ -49,7 +49,7 @@ class LongestFirst:
         return True
 
     def next(self) -> Job | None:
-        """Name the longest of those who were not named yet."""
+        """Name the longest of those that were not named yet."""
         left = [job for job in self.waiting.values() if job.index not in self.tried]
         if not left:
             return None
@@ -58,11 +58,11 @@ class LongestFirst:
         return job
 
     def waits_as_before(self, job: Job) -> bool:
-        """Nobody is passed over."""
+        """No job is passed over."""
         return False
 
     def kind(self, job: Job) -> str | None:
-        """Short jobs displace nobody."""
+        """Short jobs displace none."""
         return "short" if (job.time_limit or 0) < 100 else None
 
 
@@ -173,13 +173,13 @@ def _compare(config: Config, jobs: list[JobSpec], plugins: dict[str, Any]) -> tu
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OneByOne, "begins", lambda self, attempts: False)
         assert quick == _seen(config, jobs, plugins)
-    assert any(each[5] for each in quick), "nobody was displaced"
+    assert any(each[5] for each in quick), "no job was displaced"
     return counts[0], counts[1]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_steps(seed: int) -> None:
-    """Whoever is displaced, and comes again."""
+    """What is displaced, and comes again."""
     passes, _ = _compare(_config(), _jobs(seed), {"longest": Policy()})
     assert passes > 30
 

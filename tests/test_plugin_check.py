@@ -1,4 +1,4 @@
-"""Plugins on disk that misbehave, one way each: `makeway plugins --check` and a replay say who, what and where."""
+"""Plugins on disk that misbehave, one way each: `makeway plugins --check` and a replay say which, what and where."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ def test_our_own_plugins_have_no_fault(name: str) -> None:
 
 @pytest.mark.slow
 def test_check_says_what_was_not_called_for(install: Install) -> None:
-    """So that nobody takes silence for proof; and settings come from a configuration."""
+    """So that silence is not taken for proof; and settings come from a configuration."""
     install(hook("dialect()", "return None") + "@hookimpl\ndef makeway_world():\n    return None\n")
     done = run("plugins", "--check", NAME, "--json")
     entry = json.loads(done.out)[0]
@@ -407,7 +407,7 @@ def test_check_says_what_was_not_called_for(install: Install) -> None:
 @pytest.mark.parametrize(
     ("line", "untested"),
     [("raise KeyError('x')", False), ("return None", True)],
-    ids=["it raises each time", "it names nobody"],
+    ids=["it raises each time", "it names no job"],
 )
 def test_a_hook_that_raises_was_put_to_the_test(line: str, untested: bool, install: Install) -> None:
     """The fault says so; that it was never called would be false."""

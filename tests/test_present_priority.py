@@ -1,6 +1,6 @@
 """Whose turn it is goes by the priorities that jobs have by now.
 
-EASY holds those who arrive against the priority that the first job has now, not when room was kept for it; and
+EASY holds those that arrive against the priority that the first job has now, not when room was kept for it; and
 priorities are worked out once more after the last job has ended (recorded: order_changes_idle).
 """
 
@@ -67,7 +67,7 @@ def test_who_stands_before_the_first_one_by_now_starts_first() -> None:
 
 
 class FallingAtRest(Falling):
-    """Takes from ``head`` while nobody runs."""
+    """Takes from ``head`` while no job runs."""
 
     def __init__(self) -> None:
         """Be there for one run."""

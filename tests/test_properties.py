@@ -89,7 +89,7 @@ def test_without_the_defects_of_slurm_few_excuses_are_left(scenario: Scenario) -
 @examples(80)
 @given(scenarios())
 def test_every_job_ends_or_says_why_not(scenario: Scenario) -> None:
-    """Nobody starves: who still waits in the end can never run, or waits for such a job."""
+    """No job starves: what still waits in the end can never run, or waits for such a job."""
     run = scenario.replay()
     for spec in scenario.specs:
         if not run.state(spec.id).ended:
@@ -269,7 +269,7 @@ def test_suspension_costs_no_work(scenario: Scenario) -> None:
 @examples(150)
 @given(scenarios([("preempt/partition_prio", "suspend,gang"), ("preempt/qos", "suspend,gang")], most_jobs=12))
 def test_rows_kept_up_to_date_are_rows_put_together_anew(scenario: Scenario) -> None:
-    """The arbiter leaves rows alone that an update would not change: nobody can tell."""
+    """The arbiter leaves rows alone that an update would not change: nothing shows it."""
     kept = scenario.replay().timeline
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GangPartition, "quiet", property(lambda partition: False))

@@ -120,7 +120,7 @@ QUESTIONS = [
     ),
     Question(
         DESY,
-        "who has to go first of two lower partitions",
+        "which has to go first of two lower partitions",
         REQUEUE + "PartitionName=middle Nodes=n[1-2] PriorityTier=5\n",
         (job(1, partition="middle"), job(2, **LOW), job(3, 50, **HIGH)),
         {"1": [0], "3": [50]},
@@ -302,7 +302,7 @@ QUESTIONS = [
     ),
     Question(
         LIMITS,
-        "a preemptor at its limit displaces nobody",
+        "a preemptor at its limit displaces none",
         BY_QOS + "PartitionName=all Nodes=n[1-2] Default=YES\n",
         (job(1, qos="high"), job(2, qos="low"), job(3, 50, qos="high")),
         {"3": [100]},
@@ -449,7 +449,7 @@ TRACKERS = [
     ),
     Question(
         TRACKER + "aws-samples/aws-eda-slurm-cluster/issues/95",
-        "a job of a higher partition that lacks a licence displaces nobody",
+        "a job of a higher partition that lacks a licence displaces none",
         "Licenses=vcs:1\n" + REQUEUE,
         (job(1, licenses={"vcs": 1}, **LOW), job(2, 50, licenses={"vcs": 1}, **HIGH)),
         {"1": [0], "2": [100]},
@@ -538,7 +538,7 @@ TRACKERS = [
     ),
     Question(
         ARIZONA,
-        "Priority: who is before me?",
+        "Priority: which job is before mine?",
         PLAIN,
         (wide(1), wide(2, 10), wide(3, 20)),
         {"3": [200]},
@@ -687,7 +687,7 @@ TRACKERS = [
     ),
     Question(
         TRACKER + "mknoxnv/ubuntu-slurm/issues/7",
-        "one GPU for each job: the fifth of four waits, and who has them?",
+        "one GPU for each job: the fifth of four waits, and which jobs have them?",
         HEAD
         + CPUS
         + "GresTypes=gpu\nNodeName=n1 CPUs=32 Gres=gpu:4\nPartitionName=all Nodes=n1 Default=YES\n",

@@ -36,7 +36,7 @@ VALUES = [
 
 @pytest.mark.parametrize("cls", VALUES, ids=lambda cls: cls.__name__)
 def test_every_mapping_of_a_value_is_read_only(cls: type[Any]) -> None:
-    """Whoever makes the value, whatever he makes it of."""
+    """Whatever makes the value, and of whatever."""
     fields = [field for field in attrs.fields(cls) if re.match(r"Mapping\b", str(field.type)) and field.init]
     plain = [field.name for field in fields if field.converter is not read_only]
     assert not [name for name in plain if (cls.__name__, name) != ("Cover", "blockers")]
@@ -45,7 +45,7 @@ def test_every_mapping_of_a_value_is_read_only(cls: type[Any]) -> None:
 
 
 def test_a_read_only_mapping() -> None:
-    """It is as good as a dict to whoever only reads: JSON, copies, other processes."""
+    """It is as good as a dict to code that only reads: JSON, copies, other processes."""
     table = {"n": 1, "more": [{"deep": 2}]}
     kept = JobSpec(id="1", attributes=table).attributes
     table["n"] = 5

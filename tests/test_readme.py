@@ -193,7 +193,7 @@ def _after(cell: str) -> float:
 
 
 def test_the_picture_of_a_preemption_is_true(tmp_path: Path) -> None:
-    """Whoever is drawn on a node runs there, and nobody else does."""
+    """A job that is drawn on a node runs there, and no other does."""
     (_, *heads), *rows = _drawn("node ", ROOT / "docs/how-a-decision-is-made.md")
     jobs = _played("examples/seed/cluster.toml", tmp_path)
     for node, *drawn in rows:

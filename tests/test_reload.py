@@ -126,7 +126,7 @@ def test_the_victim_goes_on_under_the_new_policy() -> None:
         pytest.param(
             tiers(preempt_mode="requeue"),
             "policy.gang: job low was suspended by a policy, and nothing here would let it go on",
-            id="nobody resumes",
+            id="nothing resumes",
         ),
         pytest.param(
             tiers(partitions={"low": {}, "top": {"priority_tier": 2}}),
@@ -139,7 +139,7 @@ def test_the_victim_goes_on_under_the_new_policy() -> None:
     ],
 )
 def test_the_old_engine_goes_on_if_the_new_one_cannot(config: Config, problem: str) -> None:
-    """It decides as if nobody had asked, and hands over the same."""
+    """It decides as if nothing had been asked, and hands over the same."""
     old = at_work(tiers())
     before = old.save()
     with pytest.raises(ConfigError, match=problem.split("(", maxsplit=1)[0]):
@@ -206,4 +206,4 @@ class StoppedClock:
         """Come back at once."""
 
     def wake(self) -> None:
-        """Nobody waits."""
+        """No job waits."""

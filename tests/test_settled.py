@@ -1,4 +1,4 @@
-"""Hold what is spared where nobody listens to attempts to the passes, tries and searches that it spares."""
+"""Hold what is spared where nothing listens to attempts to the passes, tries and searches that it spares."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _seen(config: Config, seed: int) -> list[Any]:
 def test_the_same_after_every_step(
     seed: int, scheduler: str, select: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits does so for the same reason, and whoever starts starts where he would."""
+    """What waits does so for the same reason, and what starts starts where it would."""
     config = _config(scheduler, select, seed)
     quick = _seen(config, seed)
     monkeypatch.setattr(Settled, "lets_wait", lambda self, arrivals: False)
@@ -137,7 +137,7 @@ def test_the_same_after_every_step(
 
 @pytest.mark.parametrize("scheduler", ["builtin", "backfill"])
 def test_a_job_without_a_rank_ends_the_ranks(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job of no QOS comes: from then on the hook is asked who stands first, and a QOS may go before others."""
+    """A job of no QOS comes: from then on the hook is asked which stands first, and a QOS may go before others."""
     config = _config(scheduler, "select/cons_tres", 4)
     monkeypatch.setattr(f"{__name__}.QOS", (*QOS, None))
     assert config.policy.preempt == "preempt/qos"

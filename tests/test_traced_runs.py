@@ -1,4 +1,4 @@
-"""A run in which jobs are traced takes the same path as one in which nobody looks."""
+"""A run in which jobs are traced takes the same path as one in which nothing looks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Hold runs of which nobody keeps a record to those that are recorded, under every scheduler.
+"""Hold runs without a record to those that are recorded, under every scheduler.
 
-Much is spared where nobody listens. Nodes stay busy after an end here, and jobs ask for nodes by name.
+Much is spared where nothing listens. Nodes stay busy after an end here, and jobs ask for nodes by name.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def test_the_study_takes_the_log_of_another_cluster(tmp_path: Path) -> None:
 
 
 def test_the_study_says_what_it_needs(tmp_path: Path) -> None:
-    """A log without preemptions, and a partition that nobody used."""
+    """A log without preemptions, and a partition that no job used."""
     log = tmp_path / "may.sacct"
     log.write_text(f"{HEADER}\n{logged(1, 'idle', '00', '20', 'COMPLETED')}\n", encoding="utf-8")
     assert "no job ended as PREEMPTED" in study(log).stderr

@@ -58,7 +58,7 @@ def array(tasks: str, job_id: str = "a", **more: Any) -> list[JobSpec]:
 
 
 def test_so_many_at_a_time() -> None:
-    """Section 8 no. 2: the others wait with JobArrayTaskLimit, and hold up nobody."""
+    """Section 8 no. 2: the others wait with JobArrayTaskLimit, and hold up no other job."""
     other = JobSpec(id="b", partitions=("p",), run_time=10.0, submit_at=1.0)
     run = replay_table([*array("0-4%2"), other], cluster=cluster(4), config=STRICT)
     assert [run.starts(f"a_{task}") for task in range(5)] == [(0.0,), (0.0,), (10.0,), (10.0,), (20.0,)]
@@ -107,7 +107,7 @@ def test_a_held_task_lets_the_next_one_in() -> None:
 
 
 def test_a_task_that_is_cancelled_before_any_has_run() -> None:
-    """Its place goes to nobody, and the others have their turns as before."""
+    """Its place goes to no other job, and the others have their turns as before."""
     other = JobSpec(id="first", partitions=("p",), run_time=10.0, min_nodes=1, max_nodes=1)
     run = replay_table([other, *array("0-2%1")], cluster=cluster(1), config=STRICT, commands="2 cancel a_0")
     assert run.state("a_0") is JobState.CANCELLED

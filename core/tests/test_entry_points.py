@@ -20,7 +20,7 @@ from makeway.registry.fitting import dialects
 
 @pytest.mark.looks_anew
 def test_one_look_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None where nobody asks, one inside, however nested; outside, one for each question."""
+    """None where nothing asks, one inside, however nested; outside, one for each question."""
     looks: list[dict[str, Any]] = []
     real = metadata.entry_points
 

@@ -133,12 +133,12 @@ def test_nor_are_they_where_another_limit_is_about_all() -> None:
 @pytest.mark.parametrize(
     ("knows", "victims"),
     [
-        pytest.param(True, ("holder",), id="it says who would help"),
+        pytest.param(True, ("holder",), id="it says which would help"),
         pytest.param(False, (), id="it does not: Slurm's search looks at nodes only"),
     ],
 )
 def test_the_search_of_cons_tres_takes_jobs_that_a_limit_names(knows: bool, victims: tuple[str, ...]) -> None:
-    """The holder is on another node than the preemptor takes, and in nobody's way otherwise."""
+    """The holder is on another node than the preemptor takes, and in no other job's way otherwise."""
     specs = (spec("holder", "low", 0.0, account="few"), spec("wants", "hi", 10.0, account="few"))
     run = table({**CONS, "plugins": ["x/few"]}, *specs, plugins={"x/few": Few(knows=knows)})
     assert run.victims == victims
@@ -146,7 +146,7 @@ def test_the_search_of_cons_tres_takes_jobs_that_a_limit_names(knows: bool, vict
 
 # ------------------------------------------------------------------------------------- Slurm
 def test_explain_names_licence_and_count() -> None:
-    """The reason is Slurm's; how many there are, and why nobody is displaced for them, stands beside it."""
+    """The reason is Slurm's; how many there are, and why no job is displaced for them, stands beside it."""
     config = builders.config(cluster(2), CONS)
     witness = Witness("wants")
     options = Options(traced=witness.concerns, after_step=witness.stepped)
@@ -175,14 +175,14 @@ RECLAIM = {"reclaim_licenses": True}
     ],
 )
 def test_whose_licence_is_taken(config: dict[str, Any], victims: tuple[str, ...]) -> None:
-    """slurm-preemption 1.11: a second node is idle, so that nobody would have to leave but for the licence."""
+    """slurm-preemption 1.11: a second node is idle, so that no job would have to leave but for the licence."""
     run = table(config, HOLDER, WANTS)
     assert run.victims == victims
     assert run.starts("wants") == ((10.0,) if victims else (100.0,))
 
 
 def test_the_victims_give_all_that_is_short() -> None:
-    """Two licences are short, each held by another; whoever holds neither stays."""
+    """Two licences are short, each held by another; a job that holds neither stays."""
     config = CONS | RECLAIM
     specs = (
         spec("none", "low", 0.0),

@@ -92,7 +92,7 @@ def test_unknown_settings_are_named() -> None:
 
 
 def test_settings_of_a_world_without_any_are_refused() -> None:
-    """A table that nobody reads is an error."""
+    """A table that nothing reads is an error."""
     chosen = config(settings={"poll": 2.0})
     with pytest.raises(ConfigError, match=r"world\.settings\.poll: plugin 'world/still' has no settings"):
         world_settings(chosen, {"world/still": plugin(Still, None)})

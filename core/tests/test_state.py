@@ -120,7 +120,7 @@ def test_a_job_in_its_grace_time_goes_on_in_it() -> None:
 
 
 def test_the_first_step_makes_a_pass() -> None:
-    """Whoever waits and has room starts."""
+    """What waits and has room starts."""
     adopted = engine()
     adopted.adopt(State(at=10.0, jobs=(running("1"), Standing(spec=JobSpec(id="2")))))
     assert [type(each) for each in adopted.step(10.0, [])] == [Start]
@@ -219,7 +219,7 @@ def test_a_bad_file_is_refused_with_the_place(text: str, problem: str) -> None:
         pytest.param(
             attrs.evolve(running("1"), state=JobState.SUSPENDED),
             "policy.gang: job 1 was suspended by a policy, and nothing here would let it go on",
-            id="nobody resumes",
+            id="nothing resumes",
         ),
     ],
 )

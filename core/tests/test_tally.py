@@ -1,4 +1,4 @@
-"""Jobs per node are counted in binary, and who has none is seen."""
+"""Jobs per node are counted in binary, and a job with none is seen."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def test_a_tenth_minor_release_is_above_the_second() -> None:
 
 
 def test_clauses_that_cannot_be_read() -> None:
-    """They are an error of whoever wrote them."""
+    """They are an error of their author."""
     with pytest.raises(ValueError, match="soon"):
         fits("0.1", "soon")
 

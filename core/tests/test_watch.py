@@ -1,4 +1,4 @@
-"""The alarm that keeps plugins to the time limit: whom it breaks off, whom it leaves alone, what it leaves behind."""
+"""The alarm that keeps plugins to the time limit: what it breaks off, what it leaves alone, what it leaves behind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_it_leaves_alone_what_is_no_plugin() -> None:
 
 
 def test_it_puts_everything_back() -> None:
-    """Handler and timer of whoever used them before; after an error too."""
+    """Handler and timer as they were before; after an error too."""
     rung: list[int] = []
 
     def mine(number: int, _: Any) -> None:
@@ -106,7 +106,7 @@ def test_it_is_off_at_zero() -> None:
 
 
 def test_it_says_where_it_cannot_be() -> None:
-    """Alarms ring in the main thread only: no limit that would be kept by nobody."""
+    """Alarms ring in the main thread only: no limit that nothing would keep."""
     caught: list[BaseException] = []
 
     def elsewhere() -> None:

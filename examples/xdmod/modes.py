@@ -26,7 +26,7 @@ class Assumptions:
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """Who had to make way, and when jobs started."""
+    """Which jobs had to make way, and when jobs started."""
 
     losses: Sequence[Loss]
     starts: Mapping[str, Seconds]

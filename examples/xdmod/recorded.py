@@ -1,4 +1,4 @@
-"""Say what the log knows: who ran where and when, the machine behind it, and who was preempted."""
+"""Say what the log knows: what ran where and when, the machine behind it, and what was preempted."""
 
 from __future__ import annotations
 

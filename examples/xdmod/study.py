@@ -1,4 +1,4 @@
-"""Replay a real log of a Slurm cluster and compare who had to make way with who really had to.
+"""Replay a real log of a Slurm cluster and compare which jobs had to make way with those that really had to.
 
     python study.py LOG [--mode MODE ...] [--write-config]
 

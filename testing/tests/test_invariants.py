@@ -36,7 +36,7 @@ TIERS: dict[str, Any] = {"preempt": "preempt/partition_prio", "partitions": tier
 
 
 class Lazy:
-    """A gang arbiter that stops nobody, or stops and forgets."""
+    """A gang arbiter that stops no job, or stops and forgets."""
 
     def __init__(self, *, suspends: bool) -> None:
         self.suspends = suspends
@@ -55,7 +55,7 @@ class Lazy:
         return ()
 
     def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
-        """Forget who waits."""
+        """Forget what waits."""
         return ()
 
     held = ended
@@ -107,13 +107,13 @@ def shared(plugin: Any) -> TableRun:
 
 
 def test_rule_1_two_active_jobs_on_one_core() -> None:
-    """An arbiter that stops nobody."""
+    """An arbiter that stops no job."""
     found = broken(lambda: shared(LazyPlugin(suspends=False)))
     assert found == "rule 1, cores, at 10 s: two active jobs on one core (jobs a, b)"
 
 
 def test_rule_5_suspended_in_vain() -> None:
-    """An arbiter that forgets whom it stopped."""
+    """An arbiter that forgets what it stopped."""
     found = broken(lambda: shared(LazyPlugin(suspends=True)))
     assert found.startswith("rule 5, suspended in vain")
     assert found.endswith("since 100 s (jobs b)")

@@ -113,7 +113,7 @@ class ShortOfModes:
 
 
 class DoesNothing:
-    """Names candidates to whom nothing is done."""
+    """Names candidates to which nothing is done."""
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Any:
@@ -145,7 +145,7 @@ class Counting:
 
 
 class LastAsker:
-    """Spares whoever asked before."""
+    """Spares jobs that asked before."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -179,7 +179,7 @@ class SetOfIds:
 
 
 class WallClock:
-    """Displaces nobody in odd seconds of the computer's clock."""
+    """Displaces no job in odd seconds of the computer's clock."""
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Any:
@@ -188,7 +188,7 @@ class WallClock:
 
 
 class Weekday:
-    """Displaces nobody on Sundays, by the computer's calendar."""
+    """Displaces no job on Sundays, by the computer's calendar."""
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Any:
@@ -210,7 +210,7 @@ class Mutating:
 
 
 class Position:
-    """Spares whoever is listed first."""
+    """Spares the job that is listed first."""
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Any:
@@ -238,14 +238,14 @@ class InCircles:
 
 
 class FirstAlone:
-    """Whoever is first in the queue, and nobody else."""
+    """The first in the queue, and no other."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, Job] = {}
         self._named = False
 
     def forget(self) -> None:
-        """Nobody waits."""
+        """No job waits."""
         self._waiting.clear()
 
     def came(self, job: Job) -> None:
@@ -260,7 +260,7 @@ class FirstAlone:
         """Its reason does not matter."""
 
     def begin(self, *, alone: bool, every_job: bool) -> bool:
-        """Name somebody in every pass."""
+        """Name a job in every pass."""
         self._named = False
         return True
 
@@ -270,15 +270,15 @@ class FirstAlone:
         return None if named else self._waiting[min(self._waiting)]
 
     def waits_as_before(self, job: Job) -> bool:
-        """Nobody is passed over."""
+        """No job is passed over."""
         return False
 
     def kind(self, job: Job) -> None:
-        """Nobody is like another."""
+        """No job is like another."""
 
 
 class NamesTooFew(Sound):
-    """It tries one job in a pass where nobody looks."""
+    """It tries one job in a pass where nothing looks."""
 
     @hookimpl
     def makeway_queue(self) -> QueueOrder:
@@ -299,7 +299,7 @@ class AsTheyCame(QueueOrder):
 
 
 class ProtectedWithoutReason(Sound):
-    """Lists whom it protects, without a word."""
+    """Lists what it protects, without a word."""
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Any:
@@ -553,7 +553,7 @@ class NeverResumes(FaultyGang):
 
 
 class StandsStill(FaultyGang):
-    """Gives nobody a turn: the first stays until it ends."""
+    """Gives no job a turn: the first stays until it ends."""
 
     def tick(self, view: ClusterView) -> Any:
         """Break the rule."""
@@ -616,7 +616,7 @@ class Strangers:
 
 
 class FirstOnly:
-    """Protects whoever is listed first."""
+    """Protects the job that is listed first."""
 
     @hookimpl
     def makeway_protect(self, candidates: Sequence[Job]) -> Any:

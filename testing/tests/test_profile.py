@@ -64,19 +64,19 @@ def test_it_finds_what_is_plainly_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
-    """A plugin that names nobody fails in full, and is skipped, with the reason, where runs are few."""
-    quick = run(tmp_path, "quick", "nobody", "return None")
+    """A plugin that names no job fails in full, and is skipped, with the reason, where runs are few."""
+    quick = run(tmp_path, "quick", "no_job", "return None")
     assert "makeway: quick profile" in quick
     assert "left out: at most 5 random runs per rule instead of 25" in quick
     assert "in the few runs of the quick profile" in quick
-    full = run(tmp_path, None, "nobody", "return None")
+    full = run(tmp_path, None, "no_job", "return None")
     assert "quick profile" not in full
     assert "1 failed" in full
 
 
 def test_a_profile_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pytest stops before the first test, and names the ones there are."""
-    said = run(tmp_path, "quik", "nobody", "return None")
+    said = run(tmp_path, "quik", "no_job", "return None")
     assert "MAKEWAY_PROFILE: got 'quik'; allowed: full, quick; did you mean 'quick'?" in said
     assert "Traceback" not in said
     monkeypatch.setenv("MAKEWAY_PROFILE", "quik")

@@ -158,7 +158,7 @@ class _Site:
         return "\n".join(lines)
 
     def qos(self) -> list[Table]:
-        """Return the QOS, where they decide who preempts."""
+        """Return the QOS, where they decide what preempts."""
         if self.preempt != "qos":
             return []
         tables: list[Table] = []

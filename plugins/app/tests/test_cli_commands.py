@@ -55,7 +55,7 @@ def test_check_tells_level_place_and_reason(run: Run, config: Path) -> None:
 
 
 def test_a_key_can_be_tried(run: Run, config: Path) -> None:
-    """Before it is written into the file: what would be wrong with it, and who would make way."""
+    """Before it is written into the file: what would be wrong with it, and what would make way."""
     done = run("check", config, "--set", "policy.preempt_mode=suspend")
     assert (done.status, "error: policy.preempt_mode: " in done.out) == (1, True)
     assert "suspended" in run("check", config, "--set", "policy.preempt_mode=suspend,gang").out

@@ -67,7 +67,7 @@ Install = Callable[..., None]
         pytest.param(["check", "nope.toml"], "nope.toml: No such file", id="check nothing"),
         pytest.param(["import", "{config}"], "it is TOML already", id="import TOML"),
         pytest.param(["import", "nope.conf"], "nope.conf: No such file", id="import nothing"),
-        pytest.param(["explain", "{jobs}"], "Missing option '--job'", id="explain nobody"),
+        pytest.param(["explain", "{jobs}"], "Missing option '--job'", id="explain no job"),
         pytest.param(
             ["explain", "{jobs}", "--job=3"],
             "--job: no job '3' in with-jobs.toml; there are 2, 1 to 2",

@@ -260,7 +260,7 @@ def test_squeue_sorts_as_squeue_does(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["bjobs", "showq"])
 def test_the_status_command_of_another_scheduler_is_refused(run: Run, with_jobs: Path, command: str) -> None:
-    """Nobody here speaks as LSF or Moab does."""
+    """No plugin here speaks as LSF or Moab does."""
     done = run("replay", with_jobs, f"--{command}-at", 5)
     assert done.status == 2
     assert f"--{command}-at: got {command}" in done.err

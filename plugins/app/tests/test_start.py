@@ -82,7 +82,7 @@ def test_a_command_of_others_is_imported_to_be_listed(run: Run, monkeypatch: pyt
 
 
 def test_every_command_of_this_project_stands_in_one_section() -> None:
-    """The help lists it there, and no section promises what nobody brings."""
+    """The help lists it there, and no section promises what nothing brings."""
     listed = [name for names in catalogue.sections().values() for name in names]
     assert sorted(listed) == sorted(catalogue.commands())
 

@@ -71,7 +71,7 @@ def test_a_job_makes_way_in_the_mode_of_its_partition(run: Run, site: Any, mode:
 
 
 def test_no_job_of_the_partition_starts_meanwhile_and_others_do(run: Run, site: Any) -> None:
-    """Job 2 wants both nodes and holds up nobody: job 3 of the other partition starts on the node in use."""
+    """Job 2 wants both nodes and holds up none: job 3 of the other partition starts on the node in use."""
     more = USE + OTHER.format(2, "scavenge", 2, 10, 20) + OTHER.format(3, "normal", 1, 60, 30)
     record = recorded(run, site(more, "requeue"))
     assert states_of(record, "3") == [("RUNNING", 60, 90)]
@@ -93,7 +93,7 @@ def test_a_quiet_that_is_too_short_is_none(run: Run, site: Any) -> None:
 
 
 def test_a_victim_of_another_job_stays_suspended_until_all_is_quiet(run: Run, site: Any) -> None:
-    """Job 2 takes both nodes from 10 to 60 s, and runs on although somebody comes at 50 s; job 1 waits for 150 s."""
+    """Job 2 takes both nodes from 10 to 60 s, and runs on although another comes at 50 s; job 1 waits for 150 s."""
     path = site(USE + OTHER.format(2, "normal", 2, 10, 50))
     gang = ("policy.preempt=preempt/partition_prio", "policy.preempt_mode=suspend,gang")
     record = recorded(run, path, *(word for each in gang for word in ("--set", each)))

@@ -1,4 +1,4 @@
-"""What a search does not do: it takes nobody in vain, and works out no share twice."""
+"""What a search does not do: it takes no job in vain, and works out no share twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAIR = ("default", "cpu")
 
 
 class Counting(Books):
-    """Books that count who is taken away."""
+    """Books that count what is taken away."""
 
     taken = 0
 
@@ -60,7 +60,7 @@ def asking(books: Books, name: str, cpus: int) -> Workload:
 
 @pytest.mark.parametrize(("nominal", "cpus"), [(0, 1), (3, 4)], ids=["no quota left", "more than its quota"])
 def test_no_job_is_taken_where_no_search_can_succeed(nominal: int, cpus: int) -> None:
-    """Without borrowWithinCohort a queue reclaims up to its own quota; who asks for more finds nobody at once."""
+    """Without borrowWithinCohort a queue reclaims up to its own quota; a job that asks for more finds none at once."""
     books = Counting(Site(queues=[queue("a", nominal), queue("b", 20 - nominal)]))
     held = {"b": crowd(books, "b", [1] * 20)}
     assert decide.victims(asking(books, "a", cpus), (PAIR,), held, books) == ()

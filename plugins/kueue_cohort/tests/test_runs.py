@@ -1,4 +1,4 @@
-"""Whole replays: who starts, who is reclaimed from whom and why, who waits again."""
+"""Whole replays: which jobs start, which are reclaimed for which and why, which wait again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_jobs_hold_is_handed_over(play: Make, site: Make, queue: Make, quot
 
 
 def test_no_backoff_and_the_old_place(play: Make, site: Make, queue: Make, quota: Make) -> None:
-    """kueue 8.2: who was preempted queues by its creation, so it goes before one that came in between."""
+    """kueue 8.2: what was preempted queues by its creation, so it goes before one that came in between."""
     run = play(
         """
         job   partition  submit  cpus   run_time
@@ -158,7 +158,7 @@ def test_the_next_flavor(play: Make, site: Make, queue: Make, quota: Make) -> No
 
 
 def test_quota_is_free_once_the_pods_have_stopped(play: Make, site: Make, queue: Make, quota: Make) -> None:
-    """8.1: with 30 s of grace the preemptor starts after them, and nobody else takes the quota meanwhile."""
+    """8.1: with 30 s of grace the preemptor starts after them, and no other job takes the quota meanwhile."""
     run = play(
         """
         job   partition  submit  cpus   run_time

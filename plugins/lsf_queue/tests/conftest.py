@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def victims(self) -> list[str]:
-        """Return who had to make way, in order."""
+        """Return what had to make way, in order."""
         return list(self.table.victims)
 
     def reason(self, job: str) -> str:

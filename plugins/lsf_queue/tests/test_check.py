@@ -29,7 +29,7 @@ def found(site: Any) -> list[str]:
     ("queues", "params", "files", "text"),
     [
         pytest.param("a 1 {}", "", {}, "preemption is off: no queue", id="off"),
-        pytest.param("a 1 {PREEMPTIVE}; b 1 {}", "", {}, "none is higher than another", id="nobody is lower"),
+        pytest.param("a 1 {PREEMPTIVE}; b 1 {}", "", {}, "none is higher than another", id="none is lower"),
         pytest.param(
             "a 1 {PREEMPTIVE}; b 5 {PREEMPTIVE}", "", {}, "a is PREEMPTIVE but finds no queue", id="lowest"
         ),
@@ -176,7 +176,7 @@ def test_explain_speaks_lsf(lsf: Lsf, tmp_path: Path) -> None:
 
 
 def test_explain_tells_slots_of_suspended_jobs_from_victims(lsf: Lsf, tmp_path: Path) -> None:
-    """A queue that preempts nobody may use the slots of a suspended job; nobody is displaced by that (5.3)."""
+    """A queue that preempts none may use the slots of a suspended job; none is displaced by that (5.3)."""
     lsf("top 90 {PREEMPTIVE[mid]}; mid 50 {PREEMPTIVE[low]}; low 20 {}", "h1(2)")
     jobs = tmp_path / "jobs.jsonl"
     jobs.write_text(

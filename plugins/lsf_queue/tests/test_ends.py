@@ -14,7 +14,7 @@ def test_jobs_that_never_start_keep_no_replay_going() -> None:
     """Three jobs want more slots than QJOB_LIMIT lets their queue have; they collect slots all the same.
 
     Each lets go for a turn of 20 s after every 500 turns, at another time than the others: a small job behind them
-    finds no turn in which nobody collects. Each turn is a reason to ask again, but nothing comes of it.
+    finds no turn in which nothing collects. Each turn is a reason to ask again, but nothing comes of it.
     """
     limits = {"SLOT_RESERVE": "MAX_RESERVE_TIME[500]", "QJOB_LIMIT": "3", "PREEMPTION": "PREEMPTIVE"}
     config = Config(

@@ -79,7 +79,7 @@ def test_tables_and_explain_speak_lsf() -> None:
     lines = table[table.index("bjobs -u all") : table.index("7 jobs of")].splitlines()
     assert lines[1].split() == "JOBID USER STAT QUEUE FROM_HOST EXEC_HOST JOB_NAME SUBMIT_TIME".split()
     rows = {line.split()[0]: (line, below) for line, below in itertools.pairwise([*lines, ""]) if line}
-    # The higher queue first, then who started first; pending jobs last.
+    # The higher queue first, then what started first; pending jobs last.
     assert [
         line.split()[0] for line in lines[2:] if line[:1].isdigit()
     ] == "106 105 102 103 101 104 107".split()

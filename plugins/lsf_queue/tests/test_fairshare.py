@@ -18,7 +18,7 @@ GROUPS = {"staff": ("bob", "cid"), "guests": ("dan", "eve")}
 
 
 def fairness() -> tuple[Fairness, Any]:
-    """Return a book with nobody in it, and the queue that it is of."""
+    """Return a book with no user in it, and the queue that it is of."""
     made = object.__new__(Fairness)
     made.groups = Groups(cast(Any, None), GROUPS, {})
     made.accounts = {}

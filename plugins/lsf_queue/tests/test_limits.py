@@ -75,7 +75,7 @@ def test_processor_limit_of_a_queue_rounds_up(lsf: Lsf) -> None:
     ],
 )
 def test_limit_sections(lsf: Lsf, lines: list[str], waits: set[str], reason: str) -> None:
-    """Three jobs of one slot and 1000 MB on a host of four slots: u's L1 and L2, v's L3; who has to wait."""
+    """Three jobs of one slot and 1000 MB on a host of four slots: u's L1 and L2, v's L3; which has to wait."""
     site = lsf(
         PAIR,
         "h1(4)",

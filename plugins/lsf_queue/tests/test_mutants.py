@@ -158,7 +158,7 @@ MUTANTS: Sequence[Any] = [
     pytest.param(
         "test_limits_hold",
         [("sums", "Sums._enter", _nothing)],
-        id="nobody is counted",
+        id="no job is counted",
     ),
     # ---- protections
     pytest.param(
@@ -199,7 +199,7 @@ MUTANTS: Sequence[Any] = [
         id="no run time",
     ),
     # ---- going on, and the same again
-    pytest.param("test_the_relation", [("resume", "Arbiter._resuming", _no_list)], id="nobody goes on"),
+    pytest.param("test_the_relation", [("resume", "Arbiter._resuming", _no_list)], id="no job goes on"),
     pytest.param(
         "test_same_input_same_record", [("plugin", "candidates", _wrapped(_now_and_then))], id="a memory"
     ),

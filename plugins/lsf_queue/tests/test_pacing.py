@@ -38,7 +38,7 @@ def test_another_host_may_be_given_a_job(lsf: Lsf) -> None:
 
 
 def test_a_preemptor_waits_as_well(lsf: Lsf) -> None:
-    """Nobody is stopped for a job that could not start; the reason says why."""
+    """No job is stopped for one that could not start; the reason says why."""
     site = lsf(PAIR, params="JOB_ACCEPT_INTERVAL = 5")
     run = site.run("L low; H high start=1", until=20)
     assert [run.at(minute)["L"] for minute in (1, 4.9, 5)] == ["RUN", "RUN", "SSUSP"]

@@ -44,7 +44,7 @@ LINES: dict[str, tuple[Targets | bool, tuple[str, ...] | bool]] = {
     "PREEMPTIVE[low+1 mid]": ({"low": 1, "mid": 0}, False),
     "PREEMPTIVE[idle low+2] PREEMPTABLE[top]": ({"idle": 0, "low": 2}, ("top",)),
 }
-"""PREEMPTION line -> whose jobs the queue may take (False: nobody's), and who its own (True: all higher ones)."""
+"""PREEMPTION line -> whose jobs the queue may take (False: none), and which take its own (True: all higher ones)."""
 ACTIONS: tuple[dict[str, str], ...] = (
     {},
     {},
@@ -141,7 +141,7 @@ def run(config: Config, jobs: Sequence[JobSpec], **more: Any) -> TableRun:
 
 
 class Relation:
-    """Who may preempt whom, and with which preference, by section 2.2."""
+    """Which may preempt which, and with which preference, by section 2.2."""
 
     def __init__(self, config: Config) -> None:
         self.priority = {part.name: part.priority_tier for part in config.partition}
@@ -201,7 +201,7 @@ def starts(stretches: Sequence[Held]) -> list[Held]:
 
 
 def arrivals(found: TableRun) -> Iterator[tuple[Held, list[Held]]]:
-    """Yield each start, and who held slots when it came about.
+    """Yield each start, and what held slots when it came about.
 
     By the order of the record: within one instant a job is stopped, another started, and the first may go on.
     """
@@ -232,7 +232,7 @@ FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 @FEW
 @given(sites(), contended())
 def test_the_relation(config: Config, jobs: list[JobSpec]) -> None:
-    """Nobody is preempted from a queue that has no right to it (2.2); the slots are an invariant of every run."""
+    """No job is preempted for a queue that has no right to it (2.2); the slots are an invariant of every run."""
     found = run(config, jobs)
     relation = Relation(config)
     queue_of = {spec.id: spec.partitions[0] for spec in jobs}

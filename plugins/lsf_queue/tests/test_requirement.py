@@ -37,7 +37,7 @@ KNOWN = frozenset(("big", "fast", "os=linux"))
     ],
 )
 def test_what_a_host_is_asked(text: str, verdict: bool | None) -> None:
-    """Names of features, comparisons, and load indices, of which nobody can say."""
+    """Names of features, comparisons, and load indices, of which nothing can be said."""
     select = requirement(text).select
     assert select is not None
     assert select(Host(NODE, KNOWN)) is verdict

@@ -1,7 +1,7 @@
 """Hold what is kept from one moment to the next to looking at everything anew, on sites drawn by chance.
 
-Hosts that suspended jobs keep, and hosts of those who wait: each is worked out in full after each
-step. Then whole runs: where nobody rests and everybody is tried, each step leaves the same of every job.
+Hosts that suspended jobs keep, and hosts of those that wait: each is worked out in full after each
+step. Then whole runs: where none rests and all are tried, each step leaves the same of every job.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class _Witness:
         assert found == at_length
 
     def _stopped_by_limits(self, site: Site, engine: Engine) -> None:
-        """Whoever is left asleep by a limit is kept from going on by one."""
+        """A job that a limit leaves asleep is kept from going on by one."""
         ledger = engine.ledger
         survey = survey_of(site, ledger)
         counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
@@ -278,7 +278,7 @@ def test_nothing_is_decided_otherwise_where_every_job_is_tried(
 
 
 def _one_after_the_other(arbiter: Arbiter, view: Any, *, first: bool = False) -> Iterator[GangOrder]:
-    """Let those go on who can, with a look at each of the suspended jobs in turn."""
+    """Let those go on that can, with a look at each of the suspended jobs in turn."""
     site = arbiter._site
     survey = arbiter._survey(view)
     pending = arbiter._pending_hosts(view) if first else {}
@@ -318,7 +318,7 @@ def test_those_go_on_who_would_one_after_the_other() -> None:
 
 
 def _end(config: Config, jobs: list[JobSpec]) -> list[Any]:
-    """Return what a run that nobody watches leaves: of each job what became of it, and why those wait who still do."""
+    """Return what a run without a record leaves: of each job what became of it, and why those wait that still do."""
     run = replay(config, jobs, (), Options())
     left = [(job.id, job.state, job.reason) for job in run.engine.ledger.jobs.values()]
     each = run.recorder.histories.values()

@@ -239,7 +239,7 @@ def test_work_goes_along_with_a_checkpointable_job(lsf: Lsf) -> None:
     ("params", "state"), [("", "RUN"), ("USE_SUSP_SLOTS = Y", "RUN"), ("USE_SUSP_SLOTS = N", "PEND")]
 )
 def test_lower_queues_use_slots_of_suspended_jobs(lsf: Lsf, params: str, state: str) -> None:
-    """5.3: M holds two slots of which H uses one; L, whom M's queue may preempt, gets the other."""
+    """5.3: M holds two slots of which H uses one; L, which M's queue may preempt, gets the other."""
     site = lsf("high 80 {PREEMPTIVE}; mid 50 {PREEMPTIVE}; low 20 {}", "h1(2)", params)
     run = site.run("M mid n=2; H high start=5; L low start=6", until=7)
     assert run.at(6) == {"M": "SSUSP", "H": "RUN", "L": state}
@@ -365,7 +365,7 @@ def test_exclusive_is_looked_at(lsf: Lsf, value: str, said: str) -> None:
 
 
 def test_suspended_jobs_go_on_before_pending_jobs_of_lower_queues(lsf: Lsf) -> None:
-    """6.3: when I ends, L takes its slot back before A and B are tried, and nobody is started only to be stopped."""
+    """6.3: when I ends, L takes its slot back before A and B are tried, and none is started only to be stopped."""
     site = lsf("top 57 {PREEMPTIVE[low]}; low 35 {PREEMPTIVE[mid]}; mid 27 {}", "h1(2)")
     run = site.run("L low; T top n=2 start=1 run=10; A mid start=2 run=5; B mid start=3 run=5", until=30)
     assert run.victims == ["L"]

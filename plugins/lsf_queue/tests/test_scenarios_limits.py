@@ -43,7 +43,7 @@ def test_s38_victims_are_chosen_against_the_limit_that_binds(lsf: Lsf) -> None:
 
 @pytest.mark.parametrize(("params", "preempts"), [("", False), ("PREEMPT_FOR = GROUP_MAX", True)])
 def test_s39_group_total(lsf: Lsf, params: str, preempts: bool) -> None:
-    """5.1, and 5.4: nobody is suspended in vain."""
+    """5.1, and 5.4: no job is suspended in vain."""
     site = lsf(PAIR, "h1(2)", params, files=_users("g 1 -", "g (u1 u2)"))
     run = site.run("L1 low user=u1; H1 high user=u2 start=5", until=6)
     if preempts:

@@ -20,7 +20,7 @@ def test_s18_several_victims(lsf: Lsf) -> None:
 
 
 def test_s19_all_or_nothing(lsf: Lsf) -> None:
-    """Two of four are protected, so nobody is touched."""
+    """Two of four are protected, so none is touched."""
     site = lsf(PAIR, "h1(4)", "NO_PREEMPT_RUN_TIME = 10")
     run = site.run("L1 low; L2 low; L3 low start=5; L4 low start=5; H1 high n=3 start=11", until=12)
     assert run.victims == []
@@ -207,7 +207,7 @@ def test_three_queues(lsf: Lsf, priority: int, guard: str, preempts: bool) -> No
 
 
 def test_slots_are_reserved(lsf: Lsf) -> None:
-    """7.1: without BACKFILL, or with a run that is too long, nobody takes the reserved slot."""
+    """7.1: without BACKFILL, or with a run that is too long, no job takes the reserved slot."""
     jobs = "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10; "
     plain = lsf(THREE.replace("BACKFILL = Y", "") % 85, "h1(1) h2(1)")
     assert plain.run(jobs + "B1 B start=2 limit=30 run=30").starts("R1") == [60.0]

@@ -1,4 +1,4 @@
-"""Scenarios S01 to S17: who preempts whom, and in which order."""
+"""Scenarios S01 to S17: which job preempts which, and in which order."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_jobs_keeps_suspended_jobs_for_good(
 def test_the_summary_names_who_is_left_suspended(
     lsf: Lsf, tmp_path: Path, reading: str, status: int, left: list[tuple[str, str]]
 ) -> None:
-    """With the limit and the others whom it counts; the exit status says that not all was done."""
+    """With the limit and the others that it counts; the exit status says that not all was done."""
     lsf(TIERS, files=jobs_limit(1), options={"jobs_limit_on_resume": reading})
     jobs = tmp_path / "jobs.jsonl"
     jobs.write_text(

@@ -156,13 +156,13 @@ def test_sums_are_what_counting_one_by_one_comes_to(seed: int, collects: bool) -
     replay(_config(collects=collects), _jobs(seed), (), Options(after_step=witness))
     assert witness.compared > 1000
     assert witness.taken > 100
-    assert witness.suspended or seed or collects  # in the first workload somebody is preempted
+    assert witness.suspended or seed or collects  # in the first workload a job is preempted
     assert witness.without
     assert witness.closed > 100 or collects  # there, other ways are gone
 
 
 def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
-    """And to nobody else: each answer is the one without a memory."""
+    """And to no others: each answer is the one without a memory."""
 
     def look(engine: Engine) -> None:
         ledger = engine.ledger
@@ -198,7 +198,7 @@ def test_a_job_that_limits_keep_out_finds_no_place(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_known_of_a_moment_does_not_outlive_it() -> None:
-    """A version counts who came and went: with another one nothing is known, with the same one all is."""
+    """A version counts what came and went: with another one nothing is known, with the same one all is."""
     memo, site = counting._Memo(), cast(Any, object())
     known = cast(Any, SimpleNamespace(site=site, brought=lambda: SimpleNamespace(knows=lambda gone: True)))
 
@@ -245,7 +245,7 @@ def test_the_walk_ends_with_the_first_who_makes_room(many: int, only_gains: bool
 
 
 def test_jobs_of_which_nothing_is_known_beforehand() -> None:
-    """A job that holds something counts by itself, and so does whoever comes while slots are kept."""
+    """A job that holds something counts by itself, and so does a job that comes while slots are kept."""
     running: Any = SimpleNamespace(allocation=object())
     waiting: Any = SimpleNamespace(allocation=None)
     nothing_kept: Any = SimpleNamespace(reserved={})
@@ -287,7 +287,7 @@ def test_limits_of_the_same_members_share_a_counter() -> None:
 
 
 def test_who_counts_otherwise_once_he_has_made_way() -> None:
-    """Nobody of those who are suspended already, where they would be again; of others each."""
+    """None of those that are suspended already, where they would be again; of others each."""
     known = 0
 
     def look(engine: Engine) -> None:

@@ -60,7 +60,7 @@ def test_what_is_no_window(lsf: Lsf, text: str) -> None:
 
 
 def test_dispatch_window_keeps_out(lsf: Lsf) -> None:
-    """Nobody starts before it opens or after it closes; who runs goes on (9.3)."""
+    """No job starts before it opens or after it closes; what runs goes on (9.3)."""
     site = lsf("q 20 {} DISPATCH_WINDOW = 1-2", "h1(2)")
     assert "no effect" not in site.warnings
     run = site.run("A q run=100; B q start=130 run=5", until=30 * HOUR)

@@ -139,12 +139,12 @@ class Outcome:
 
     @property
     def victims(self) -> list[tuple[str, str]]:
-        """Who made way, and how, in order."""
+        """Which jobs made way, and how, in order."""
         return [(each.victim, each.mode.value) for each in self.table.run.recorder.preemptions]
 
     @property
     def displaced(self) -> set[str]:
-        """Who made way."""
+        """Which jobs made way."""
         return {victim for victim, _ in self.victims}
 
     def started(self, job: str) -> Seconds | None:

@@ -117,7 +117,7 @@ SUSPEND = "PREEMPTPOLICY SUSPEND\nQOSCFG[low] JOBFLAGS=SUSPENDABLE\n"
     ],
 )
 def test_why_a_suspended_job_stays_suspended(explain: Any, runs: int, more: str, lines: list[str]) -> None:
-    """7.4: the hold-down of 60 s or MINADMINSTIME, and who runs on its processors, each from when to when."""
+    """7.4: the hold-down of 60 s or MINADMINSTIME, and what runs on its processors, each from when to when."""
     jobs = {"L": {"qos": "low", "submit": 0}, "H": {"qos": "high", "submit": 10, "run_time": runs}}
     assert stayed(explain("L", jobs, SUSPEND + more)) == lines
 
@@ -135,7 +135,7 @@ def test_explain_speaks_moab(explain: Any) -> None:
 
 
 def test_showq(explain: Any, tmp_path: Path) -> None:
-    """Active jobs with the least time left first, eligible ones by priority, and who is held; each with its mark."""
+    """Active jobs with the least time left first, eligible ones by priority, and those held; each with its mark."""
     jobs = {
         "L": {"qos": "low", "submit": 0, "tasks": 2, "time_limit": 2000},
         "S": {"submit": 0, "tasks": 2, "time_limit": 1000},
@@ -164,7 +164,7 @@ def test_showq(explain: Any, tmp_path: Path) -> None:
     [("Resources", "pass"), ("Priority", "pass"), ("None", "pass"), ("BeginTime", "fail")],
 )
 def test_k06_asks_what_the_job_waits_for(reason: str, verdict: str) -> None:
-    """Whoever waits for something else than room is kept out by that."""
+    """A job that waits for something else than room is kept out by that."""
     case: Any = SimpleNamespace(job=SimpleNamespace(reason=reason))
     (found,) = k06(case)
     assert (found.code, found.verdict) == ("K06", verdict)

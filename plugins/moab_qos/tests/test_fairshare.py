@@ -73,7 +73,7 @@ def test_priority_is_target_less_usage(play: Any, mark: str, ann: int, bob: int)
 
 
 def test_a_running_job_keeps_the_priority_of_its_start(play: Any) -> None:
-    """Nobody had used anything when a and b started: target less nothing is 50 for both."""
+    """Nothing had been used when a and b started: target less nothing is 50 for both."""
     more = FAIR + "FSUSERWEIGHT 10\nQOSWEIGHT 0\nQUEUETIMEWEIGHT 0\nUSERCFG[DEFAULT] FSTARGET=50\n"
     run = play("a(med,3p,ran=1000,user=ann)", "A(med,4p,user=ann)", more)
     view = run.table.engine.ledger
@@ -103,7 +103,7 @@ def test_x3_the_check_list_says_why(play: Any) -> None:
 
 
 def test_x3_as_it_was_at_the_start(play: Any) -> None:
-    """With `fs_violation_while_running` off only who started beyond the target is preemptible."""
+    """With `fs_violation_while_running` off only what started beyond the target is preemptible."""
     running = "a(med,3p,ran=1000,user=ann) b(med,1p,ran=1000,user=bob)"
     off = {"fs_violation_while_running": False}
     assert play(running, "H(high,1p)", FSV, settings=off).victims == []
@@ -112,7 +112,7 @@ def test_x3_as_it_was_at_the_start(play: Any) -> None:
 
 
 def test_x9_within_a_class_no_preemptor_is_needed(play: Any) -> None:
-    """c is inside its target, ann is not; another class is left alone, and so is who is inside."""
+    """c is inside its target, ann is not; another class is left alone, and so is what is inside."""
     more = FAIR + (
         "ENABLEFSVIOLATIONPREEMPTION TRUE\nQOSCFG[med] JOBFLAGS=RESTARTABLE\nQOSCFG[up] PRIORITY=600\n"
         "USERCFG[ann] FSTARGET=60\nCLASSCFG[one] PRIORITY=0\nCLASSCFG[two] PRIORITY=0\n"

@@ -52,7 +52,7 @@ def test_reservealways(play: Any) -> None:
 
 
 def test_dedicated(play: Any) -> None:
-    """Only nodes that are idle, and nobody beside it."""
+    """Only nodes that are idle, and no job beside it."""
     more = "QOSCFG[alone] PRIORITY=700 QFLAGS=DEDICATED"
     run = play("A(med,1p,node=n1)", "D(alone,1p) M(med,1p)", more, nodes="n1=4 n2=4")
     assert _when(run, "D", "M") == [0, 0]
@@ -108,7 +108,7 @@ def test_a_lock_needs_a_waiting_job_that_asked(play: Any) -> None:
 
 
 def test_commands_name_jobs(play: Any) -> None:
-    """A plain id that nobody has is the command's business; an expression that fits nobody names nobody."""
+    """A plain id that no job has is the command's business; an expression that fits no job names none."""
     view = play("A(med,1p)", "B(med,4p)").table.engine.ledger
     assert jobs_named("nobody", "cancel", None, view) is None
     assert jobs_named("x[0-9]+", "cancel", None, view) == []
@@ -230,7 +230,7 @@ def test_suspendresources_without_memory(play: Any) -> None:
 
 @pytest.mark.parametrize("words", ["PROC,MEM", "NODE"])
 def test_suspendresources_with_processors(play: Any, words: str) -> None:
-    """Suspension would free nothing: nobody is suspended, and the check list says why."""
+    """Suspension would free nothing: no job is suspended, and the check list says why."""
     run = play("L(low,4p)", "H(high,4p)", f"{SUSPEND}SUSPENDRESOURCES {words}")
     assert run.victims == []
     check = run.code("H", "K22")
@@ -246,7 +246,7 @@ def test_suspendresources_of_another_partition(play: Any) -> None:
 
 
 def test_processors_stay_booked_by_hand_too(play: Any) -> None:
-    """Whoever suspends a job, its processors are not given to others."""
+    """Whatever suspends a job, its processors are not given to others."""
     from makeway.worlds.events import Command
 
     commands = [(0.0, Command("suspend", "L"))]

@@ -1,4 +1,4 @@
-"""What holds for every small cluster and workload: invariants, flags, determinism, nobody needless."""
+"""What holds for every small cluster and workload: invariants, flags, determinism, no needless victim."""
 
 from __future__ import annotations
 

@@ -439,7 +439,7 @@ def test_a_negative_depth_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_claims(name: str, head: str, ours: bool) -> None:
-    """By name, or by a parameter that nobody else has."""
+    """By name, or by a parameter that no other has."""
     assert MoabReader().claims(name, head) is ours
 
 

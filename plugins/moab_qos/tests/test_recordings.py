@@ -47,7 +47,7 @@ def judged(path: Path) -> Judgement:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_recording(path: Path) -> None:
-    """Who was preempted and started in which pass; or the reason why that is no measure."""
+    """What was preempted and started in which pass; or the reason why that is no measure."""
     found = judged(path)
     if path.stem in NOT_IMITATED:
         assert NOT_IMITATED[path.stem] in found.not_imitated
@@ -56,7 +56,7 @@ def test_recording(path: Path) -> None:
 
 
 def test_a_difference_is_found(tmp_path: Path) -> None:
-    """A recording in which somebody else was preempted does not pass."""
+    """A recording in which another job was preempted does not pass."""
     text = (FOLDER / "c01_basic.json").read_text().replace('"action": "requeue"', '"action": "suspend"')
     path = tmp_path / "other.json"
     path.write_text(text)
@@ -183,7 +183,7 @@ def test_nodes_are_covered_as_well(tmp_path: Path) -> None:
 
 
 def test_backfill_preempts_too(tmp_path: Path) -> None:
-    """7.2: H ranks below B, which waits, ends before B can start, and displaces L; under NONE nobody does."""
+    """7.2: H ranks below B, which waits, ends before B can start, and displaces L; under NONE none does."""
     jobs = [
         job("A", 2, "med", 1, dur=3600, limit=3600),
         job("L", 2, "low", 1),
@@ -229,7 +229,7 @@ def test_resume_comes_before_the_queue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["CHECKPOINT", "CANCEL", "suspend"])
 def test_no_escalation(tmp_path: Path, policy: str) -> None:
-    """The victim is chosen in each pass, nothing comes of it, and nobody starts."""
+    """The victim is chosen in each pass, nothing comes of it, and no job starts."""
     jobs = [job("L", 4, "low", 1), job("H", 4, "high", 5)]
     found = played(tmp_path, jobs, config={"PREEMPTPOLICY": policy}, passes=8)
     failed = {(at, "L", "preempted"): "none (failed)" for at in (5, 6, 7, 8)}

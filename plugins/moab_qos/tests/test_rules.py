@@ -122,7 +122,7 @@ def test_search_depth_is_for_serial_preemptors_alone(play: Any) -> None:
     ],
 )
 def test_either_weight_alone_orders_victims(play: Any, running: str, more: str, victim: str) -> None:
-    """PREEMPTPRIOJOBSELECTWEIGHT 0 takes the smallest, PREEMPTRTIMEWEIGHT who has most time left (4.4)."""
+    """PREEMPTPRIOJOBSELECTWEIGHT 0 takes the smallest, PREEMPTRTIMEWEIGHT the one with most time left (4.4)."""
     assert play(running, "H(high,1p)", more).displaced == {victim}
 
 
@@ -309,7 +309,7 @@ def test_the_check_list_names_settings(play: Any) -> None:
     ],
 )
 def test_parameters_that_switch_preemption_off(play: Any, line: str, code: str) -> None:
-    """Nobody is preempted, and the check list says why."""
+    """No job is preempted, and the check list says why."""
     run = play(*PAIR, line)
     assert run.victims == []
     assert run.code("H", code).verdict == "fail"
@@ -382,7 +382,7 @@ def test_the_setting_that_decided_is_named(play: Any, more: str, code: str, key:
     assert run.code("H", code).setting == f'policy.settings."moab/qos".{key}'
 
 
-# --------------------------------------------------------------------- why a search takes nobody
+# --------------------------------------------------------------------- why a search takes no job
 def told(play: Any, running: str, waiting: str, more: str = "", **words: Any) -> str:
     """Return what is noted of the last attempt of H."""
     return str(play(running, waiting, more, traced="H", **words).decisions[-1].detail)
@@ -507,7 +507,7 @@ def test_maui_knows_no_check_of_suspended_jobs(play: Any) -> None:
     ],
 )
 def test_nodes_kept_for_one_that_waits(limit: float | None, closed: int) -> None:
-    """7.2: n1 is idle, n2 comes free at 50 and n3 at 90; whoever wants two nodes gets n1 and n2 at 50."""
+    """7.2: n1 is idle, n2 comes free at 50 and n3 at 90; a job that wants two nodes gets n1 and n2 at 50."""
     partition = Partition(name="batch", nodes=0b111)
     running = [builders.job("1", nodes=[1]), builders.job("2", nodes=[2])]
     view = SimpleNamespace(
@@ -533,7 +533,7 @@ def test_who_still_runs_when_a_promise_is_due_counts(play: Any) -> None:
     ],
 )
 def test_k08_says_why_it_is_another_method(play: Any, flags: str, found: str) -> None:
-    """PREEMPTPOLICY REQUEUE: who is not RESTARTABLE is cancelled (5.3); H waits for M as well."""
+    """PREEMPTPOLICY REQUEUE: what is not RESTARTABLE is cancelled (5.3); H waits for M as well."""
     more = f"QOSCFG[weak] QFLAGS=PREEMPTEE PRIORITY=100{flags}"
     run = play("L(weak,4p) M(med,4p)", "H(high,8p)", more, nodes="n1=4 n2=4")
     assert run.code("H", "K08").found == found

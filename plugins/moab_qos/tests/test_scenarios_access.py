@@ -128,7 +128,7 @@ def test_54_optimistic_backfill_yields(play: Any) -> None:
 
 
 def test_55_demotion_lasts(play: Any) -> None:
-    """B is cancelled, nobody idle outranks L: H does not displace it later."""
+    """B is cancelled, no idle job outranks L: H does not displace it later."""
     commands = [(50.0, Command("cancel", "B"))]
     waiting = "B(med,4p) L(plain,3p) H(high,4p,at=100)"
     run = play(RUNNING, waiting, OPTIMISTIC, commands=commands, until=200.0)

@@ -1,4 +1,4 @@
-"""Scenarios 1 to 24: the three conditions, priority, and whom the search takes."""
+"""Scenarios 1 to 24: the three conditions, priority, and which jobs the search takes."""
 
 from __future__ import annotations
 

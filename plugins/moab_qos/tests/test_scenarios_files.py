@@ -153,7 +153,7 @@ def test_68_times(read: Any, text: str, moab: float, maui: float) -> None:
 
 
 def test_69_wallclock_violation(play: Any) -> None:
-    """L is requeued rather than cancelled, for nobody in particular."""
+    """L is requeued rather than cancelled, for no job in particular."""
     running = "L(low,4p,limit=3700,run=90000)"
     run = play(running, "", "WCVIOLATIONACTION PREEMPT", until=200.0)
     assert run.victims == [("L", "requeue")]

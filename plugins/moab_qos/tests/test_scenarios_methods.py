@@ -40,7 +40,7 @@ def test_26_escalate_to_requeue(play: Any) -> None:
 def test_a_job_that_cannot_be_suspended_is_requeued_or_cancelled(
     read: Any, rm: str, flags: str, mode: str
 ) -> None:
-    """As the guide says (5.3): nobody is known to checkpoint, so CHECKPOINT is no stop on the way."""
+    """As the guide says (5.3): no job is known to checkpoint, so CHECKPOINT is no stop on the way."""
     lines = [
         *("PREEMPTPOLICY SUSPEND", "QOSWEIGHT 1", "NODECFG[n1] PROCS=4", rm),
         *(
@@ -62,7 +62,7 @@ def test_a_resource_manager_that_checkpoints_is_a_stop_on_the_way(read: Any) -> 
 
 
 def played(read: Any, lines: list[str]) -> list[tuple[str, str]]:
-    """Return who makes way, and how, where L of QoS low fills the node and H of QoS high comes at 10 s."""
+    """Return what makes way, and how, where L of QoS low fills the node and H of QoS high comes at 10 s."""
     config = structure(read("\n".join(lines)).tables, Config, "moab.cfg")
     jobs = [
         JobSpec(id=name, user=f"u_{name}", qos=qos, tasks=4, submit_at=at, run_time=100.0, time_limit=100.0)
@@ -76,7 +76,7 @@ def played(read: Any, lines: list[str]) -> list[tuple[str, str]]:
     "lines", [SUSPEND + BARE, BARE], ids=["27: suspend, neither flag", "28: requeue, not RESTARTABLE"]
 )
 def test_27_and_28_escalate_to_cancel(play: Any, lines: str) -> None:
-    """Who can do nothing else is cancelled."""
+    """A job that can do nothing else is cancelled."""
     assert play(*PAIR, lines).victims == [("L", "cancel")]
 
 
@@ -102,7 +102,7 @@ MEMORY = ("L(low,4p,mem=6144)", "H(high,4p,mem=4096)")
 
 
 def test_32_suspension_frees_no_memory(play: Any) -> None:
-    """Without the option nobody is preempted: H would not fit beside L's memory."""
+    """Without the option no job is preempted: H would not fit beside L's memory."""
     run = play(*MEMORY, SUSPENDABLE, nodes="n1=4//8192", settings={"escalate_for_resources": False})
     assert run.victims == []
     check = run.code("H", "K22")
@@ -190,7 +190,7 @@ def test_40_own_nodes_only(play: Any) -> None:
 
 
 def test_41_a_suspended_job_is_no_victim(play: Any) -> None:
-    """M runs where L is suspended; H2 finds nobody to displace."""
+    """M runs where L is suspended; H2 finds none to displace."""
     commands = [(-100.0, Command("suspend", "L"))]
     running = "L(low,4p,ran=3600,flags=SUSPENDABLE) M(med,4p,ran=99)"
     run = play(running, "H2(high,4p)", "CHECKSUSPENDEDJOBPRIORITY FALSE", commands=commands)

@@ -1,4 +1,4 @@
-"""Who may displace whom, in which order and how: slurm-preemption 1.3, 2, 3.1, rule by rule."""
+"""Which job may displace which, in which order and how: slurm-preemption 1.3, 2, 3.1, rule by rule."""
 
 from __future__ import annotations
 

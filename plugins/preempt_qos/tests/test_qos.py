@@ -1,4 +1,4 @@
-"""Who may displace whom, in which order and how: slurm-preemption 1.4, 1.13, 2.1, 3.1, rule by rule."""
+"""Which job may displace which, in which order and how: slurm-preemption 1.4, 1.13, 2.1, 3.1, rule by rule."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ids(jobs: Sequence[Job]) -> list[str]:
     return [job.id for job in jobs]
 
 
-# ---------------------------------------------------------------------------------- who may (1.4)
+# ---------------------------------------------------------------------------------- which may (1.4)
 @pytest.mark.parametrize(
     ("mine", "its", "allowed"),
     [
@@ -318,7 +318,7 @@ def test_of_several_partitions_those_of_a_higher_tier_come_first() -> None:
 
 
 def test_an_arriving_preemptor_overtakes_a_reservation() -> None:
-    """EASY keeps no place for a blocked job before somebody whom the policy puts first (7.1, 1.13)."""
+    """EASY keeps no place for a blocked job before one that the policy puts first (7.1, 1.13)."""
     run = replay_table(
         """
         job    qos   submit  nodes  time_limit  run_time
@@ -348,7 +348,7 @@ GRAPHS: Mapping[str, Mapping[str, list[str]]] = {
     "tiers": {"a": ["c", "d"], "b": ["c", "d"], "c": [], "d": []},
     "a gap": {"a": ["b"], "b": ["c"], "c": []},
     "a stranger": {"a": ["b"], "b": [], "c": []},
-    "nobody": {"a": [], "b": []},
+    "none": {"a": [], "b": []},
 }
 
 
@@ -374,7 +374,7 @@ def test_ranks_say_what_the_order_says(name: str, mode: str) -> None:
 
 
 def test_a_job_without_qos_has_no_rank() -> None:
-    """It displaces nobody and nobody displaces it, so that it stands beside all others."""
+    """It displaces none and none displaces it, so that it stands beside all others."""
     run = engine()
     run.submit(JobSpec(id="P"))
     ranks = ranks_of(run.ledger)
@@ -399,7 +399,7 @@ class FourCores(Limits):
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_preempting_does_not_lift_a_limit(limited: bool) -> None:
-    """S48: the job of higher priority waits for the limit, and nobody is displaced for it; without it, somebody is."""
+    """S48: the job of higher priority waits for the limit, and none is displaced for it; without it, one is."""
     run = replay_table(
         """
         job  qos  submit  tasks  run_time  priority
@@ -442,7 +442,7 @@ def test_the_kind_of_a_preemptor(mode: str, qos: str | None, kind: object) -> No
 
 
 def test_a_licence_makes_a_preemptor_its_own_kind() -> None:
-    """Who holds one may be displaced beyond its nodes (section 1.2 no. 8)."""
+    """A job that holds one may be displaced beyond its nodes (section 1.2 no. 8)."""
     run = engine(licenses={"a": 1})
     run.submit(JobSpec(id="P", qos="high", licenses={"a": 1}))
     assert kinds_of(run.ledger)(run.ledger.jobs["P"]) is None

@@ -1,4 +1,4 @@
-"""Play small scenes on a cluster of cores: submit as with sbatch, look who is where."""
+"""Play small scenes on a cluster of cores: submit as with sbatch, look what is where."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Stage:
         return self.where(name)
 
     def step(self, events: Sequence[Event] = (), at: float | None = None) -> None:
-        """Let `events` happen; who is killed is gone at once."""
+        """Let `events` happen; what is killed is gone at once."""
         instant = self.now if at is None else at
         while True:
             actions = self.engine.step(instant, events)
@@ -165,7 +165,7 @@ def drawn_site() -> Callable[..., Config]:
 
 @pytest.fixture
 def each_forecast(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Hold each forecast to one that is worked out anew; whoever is put in is told of those without preemption."""
+    """Hold each forecast to one that is worked out anew; a job that is put in is told of those without preemption."""
     told: list[Any] = []
     said = ConsSelector.forecast
 

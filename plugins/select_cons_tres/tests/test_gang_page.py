@@ -31,7 +31,7 @@ def play(stage: Callable[..., Any], parameters: str, args: str, release: str, fi
 
 
 def intervals(scene: Any, ticks: int, slice_: float = 30.0) -> list[str]:
-    """Return who runs right after each tick, as the numbers of the jobs."""
+    """Return what runs right after each tick, as the numbers of the jobs."""
     found = []
     for _ in range(ticks):
         scene.step((), scene.engine.next_wake)

@@ -144,7 +144,7 @@ def test_victims_give_back_whole_gpus() -> None:
 
 
 def test_another_engine_knows_which_gpus_are_taken() -> None:
-    """The state says it, so that b, who has the shards of GPU 1, has them after an adoption, too."""
+    """The state says it, so that b, which has the shards of GPU 1, has them after an adoption, too."""
     jobs = [
         JobSpec(id=name, submit_at=at, run_time=run, tasks=1, gres={"shard": 3})
         for at, (name, run) in enumerate((("a", 10), ("b", 100)))

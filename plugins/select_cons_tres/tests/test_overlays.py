@@ -51,7 +51,7 @@ def test_force_1_is_not_exclusive(three_low: Any) -> None:
 
 
 def test_idle_cores_first(three_low: Any) -> None:
-    """C15: hi -N3 -n6 finds room beside the others; nobody is suspended."""
+    """C15: hi -N3 -n6 finds room beside the others; none is suspended."""
     assert three_low.submit("hi", "-N3 -n6", "hi") == "n1:3,7 n2:0-1,4 n3:0"
     assert three_low.states("a b c hi") == "R R R R"
 
@@ -272,7 +272,7 @@ def test_pairs_under_a_shadow_keep_their_turns(stage: Callable[..., Any]) -> Non
 
 
 def test_a_veto_guards_cores() -> None:
-    """Whom a plugin protects is not laid over either: the job waits, as it would without overlays."""
+    """What a plugin protects is not laid over either: the job waits, as it would without overlays."""
 
     @hookimpl
     def makeway_protect(candidates: Sequence[Job]) -> dict[str, str]:
@@ -301,7 +301,7 @@ def test_a_veto_guards_cores() -> None:
 
 
 def test_one_stopped_beside_a_job_that_leaves_node_by_node() -> None:
-    """The arbiter hears of the end of j1 when its last node is left: whoever it stopped meanwhile goes on later."""
+    """The arbiter hears of the end of j1 when its last node is left: a job that it stopped meanwhile goes on later."""
     run = replay_table(
         """
         job  partition  submit  min_nodes  run_time  on_term  time_limit

@@ -87,7 +87,7 @@ SITES = [(scheduler, seed) for scheduler in ("builtin", "easy", "greedy") for se
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_first_node_with_idle_cores_and_memory(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each answer, for a job and for those who stay, is what a look at every node comes to."""
+    """Each answer, for a job and for those that stay, is what a look at every node comes to."""
     asked = {True: 0, False: 0}
     first = IdleCores.first
 

@@ -110,7 +110,7 @@ def test_other_partition(stage: Callable[..., Any], tier: int, states: str, afte
 
 
 def test_a_free_row_before_victims(stage: Callable[..., Any]) -> None:
-    """C30: REQUEUE without gang, FORCE:2: both run, nobody is preempted."""
+    """C30: REQUEUE without gang, FORCE:2: both run, none is preempted."""
     scene = stage(ONE, QOS, preempt_mode="requeue", **one("FORCE:2"))
     scene.submit("low", "-n8 --qos=low")
     scene.submit("high", "-n4 --qos=high")

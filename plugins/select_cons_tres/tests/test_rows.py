@@ -1,4 +1,4 @@
-"""Who shares cores with whom: slurm-gang-and-select 4.3.1 to 4.3.5, 4.5, rows C08 to C20."""
+"""Which jobs share cores with which: slurm-gang-and-select 4.3.1 to 4.3.5, 4.5, rows C08 to C20."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_as_many_as_there_are_rows(stage: Callable[..., Any]) -> None:
     ],
 )
 def test_without_gang(stage: Callable[..., Any], over: str, args: str, states: str) -> None:
-    """No core is free: who may share runs beside the other, up to the number of rows (4.5, last column)."""
+    """No core is free: a job that may share runs beside the other, up to the number of rows (4.5, last column)."""
     scene = stage(ONE, select_parameters="CR_Core", **shared(over))
     for name in "abc":
         scene.submit(name, f"-n8{args}")

@@ -25,7 +25,7 @@ Taken = dict[int, int]
 """CPUs by node."""
 
 
-def nobody(job: Job) -> bool:
+def no_job(job: Job) -> bool:
     """Say no."""
     return False
 
@@ -108,7 +108,7 @@ class Plain:
     def fits(self, present: Sequence[Job], within: Sequence[int] | None = None) -> Taken | None:
         """Return nodes and CPUs for the job beside `present`."""
         own = self.request.partition
-        self.forgives = nobody
+        self.forgives = no_job
         nodes = [i for i in self.admitted(present) if within is None or i in within]
         found = self.on_map(nodes, present, lambda job: True)
         sharing = own.oversubscribe.sharing
@@ -147,7 +147,7 @@ class Plain:
     def on_map(
         self, nodes: Sequence[int], present: Sequence[Job], avoid: Callable[[Job], bool]
     ) -> Taken | None:
-        """Choose among `nodes`, on cores that nobody to be avoided holds."""
+        """Choose among `nodes`, on cores that no job to be avoided holds."""
         request = self.request
         wanted = max(request.cpus_per_node, 1)
         if request.max_nodes == 1:

@@ -1,4 +1,4 @@
-"""Whom cons_tres takes: slurm-preemption 5.2.3 and 1.11, rows S06 to S12, C31 and C32, S38 to S46."""
+"""Which victims cons_tres takes: slurm-preemption 5.2.3 and 1.11, rows S06 to S12, C31 and C32, S38 to S46."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_idle_nodes_are_used_as_far_as_they_go(stage: Callable[..., Any]) -> Non
 
 
 def test_no_job_goes_in_vain(stage: Callable[..., Any]) -> None:
-    """When removing all candidates does not help, nobody is touched."""
+    """When removing all candidates does not help, none is touched."""
     scene = stage(cluster(2, **FOUR_CORES), CANCEL)
     scene.submit("keeps", "-n4 -w n1", "hi")
     low(scene, a="-n4 -w n2")
@@ -248,7 +248,7 @@ def test_heterogeneous_victims(stage: Callable[..., Any], second: Any, states: s
 
 
 def test_a_choice_has_to_lift_the_limit_by_its_victims_alone() -> None:
-    """slurm-preemption 1.11: whoever was removed on the way but is spared gives back nothing."""
+    """slurm-preemption 1.11: a job that was removed on the way but is spared gives back nothing."""
     holder, other = builders.job("1"), builders.job("2")
     short = Blocked(reason="Licenses", wanted=1, available=0, frees={holder.id: 1.0})
 

@@ -90,7 +90,7 @@ def test_who_was_forgotten_is_handed_over() -> None:
 
 
 def test_memory_is_charged_where_it_is_tracked() -> None:
-    """Without CR_Memory nobody's memory counts, whatever a job asked for, though GPUs are charged."""
+    """Without CR_Memory no job's memory counts, whatever a job asked for, though GPUs are charged."""
     nodes = builders.build_cluster(builders.config(builders.cluster(NODES, gres={"gpu": 1})))
     job = builders.job(
         "1", allocation=Allocation(nodes=0b1, node_indices=(0,), memory_mb=(1000,), shared=True)

@@ -22,7 +22,7 @@ class TestContractWithMemory(SelectContract):
 
 
 def test_impossible_in_one_partition_is_not_impossible_in_the_next() -> None:
-    """The contract found it: a job too large for its first partition displaced nobody in its second."""
+    """The contract found it: a job too large for its first partition displaced none in its second."""
     run = replay_table(
         """
         job  partition   submit  nodes  run_time

@@ -198,7 +198,7 @@ def test_a_cover_says_what_probes_say(block: int) -> None:
     for seed in range(block * 40, block * 40 + 40):
         case = random_case(seed)
         if isinstance(case.attempt.fresh().probe(), Placement):
-            continue  # it is not blocked, so nobody asks for a cover
+            continue  # it is not blocked, so nothing asks for a cover
         if not fits(case, open_to(case)):
             continue  # nothing helps; a cover need not know every reason (licences, limits)
         cover = case.attempt.cover(case.jobs, case.modes)
@@ -239,7 +239,7 @@ def test_two_on_a_node(
 
 
 def test_either_of_two_is_no_cover() -> None:
-    """A preemptor that shares with one more may choose whom to send away."""
+    """A preemptor that shares with one more may choose which job to send away."""
     engine = engine_with(four_nodes(), low="FORCE:2", high="FORCE:2")
     jobs = [running(engine, JobSpec(id=str(at)), [0], shared=True) for at in range(2)]
     attempt = attempt_of(engine, JobSpec(id="P", partitions=("high",), min_nodes=4))

@@ -42,12 +42,12 @@ def start(ends: dict[str, float], spared: list[str], wanted: int) -> float:
 @pytest.mark.parametrize(
     ("spared", "wanted", "at"),
     [
-        pytest.param(["n1"], 1, 100.0, id="the node of one who is spared, once he has ended"),
+        pytest.param(["n1"], 1, 100.0, id="the node of one that is spared, once it has ended"),
         pytest.param(["n3"], 1, 100.0, id="another node before he ends"),
         pytest.param(["n1"], 2, 200.0, id="his node and another"),
         pytest.param(["n1", "n2"], 3, 300.0, id="all nodes: none will do before both have ended"),
         pytest.param(["n1", "n2", "n3"], 3, 300.0, id="all of them spared"),
-        pytest.param(["n2", "n3"], 2, 200.0, id="one of two who are spared has ended"),
+        pytest.param(["n2", "n3"], 2, 200.0, id="one of two that are spared has ended"),
     ],
 )
 def test_a_node_is_kept_off_until_its_job_has_ended(spared: list[str], wanted: int, at: float) -> None:

@@ -73,7 +73,7 @@ def test_a_node_is_free_when_both_have_gone() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_shortcut_says_what_counting_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of random jobs over one another, with and without others who may go; in each third run some share nodes."""
+    """Of random jobs over one another, with and without others that may go; in each third run some share nodes."""
     chance = Random(seed)
     run = engine(8, shares=seed % 3 == 0)
     for at in range(24):

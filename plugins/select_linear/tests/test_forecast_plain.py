@@ -71,10 +71,12 @@ OFF, CANCEL = PreemptMode.OFF, PreemptMode.CANCEL
     [
         pytest.param(1, {}, (100.0, False, [0]), id="the first to end"),
         pytest.param(2, {}, (200.0, False, [0, 1]), id="the second to end"),
-        pytest.param(1, {"n3": CANCEL}, (0.0, True, [2]), id="one who may go"),
-        pytest.param(1, {"n3": OFF}, (100.0, False, [0]), id="one who is OFF stays"),
-        pytest.param(2, {"n2": CANCEL, "n3": CANCEL}, (0.0, True, [1, 2]), id="two who may go"),
-        pytest.param(2, {"n2": CANCEL, "n3": OFF}, (100.0, False, [0, 1]), id="one who may go, one who ends"),
+        pytest.param(1, {"n3": CANCEL}, (0.0, True, [2]), id="one that may go"),
+        pytest.param(1, {"n3": OFF}, (100.0, False, [0]), id="one that is OFF stays"),
+        pytest.param(2, {"n2": CANCEL, "n3": CANCEL}, (0.0, True, [1, 2]), id="two that may go"),
+        pytest.param(
+            2, {"n2": CANCEL, "n3": OFF}, (100.0, False, [0, 1]), id="one that may go, one that ends"
+        ),
     ],
 )
 def test_the_start_of_a_job_that_only_counts_nodes(
@@ -88,9 +90,9 @@ def test_the_start_of_a_job_that_only_counts_nodes(
     ("wanted", "removable", "expected"),
     [
         pytest.param(1, {}, (100.0, False, [0]), id="the first to end"),
-        pytest.param(1, {"n3": CANCEL}, (0.0, True, [2]), id="one who may go"),
-        pytest.param(2, {"n2": CANCEL, "n3": CANCEL}, (0.0, True, [1, 2]), id="two who may go"),
-        pytest.param(2, {"n3": CANCEL}, (100.0, False, [0, 2]), id="one who may go, one who ends"),
+        pytest.param(1, {"n3": CANCEL}, (0.0, True, [2]), id="one that may go"),
+        pytest.param(2, {"n2": CANCEL, "n3": CANCEL}, (0.0, True, [1, 2]), id="two that may go"),
+        pytest.param(2, {"n3": CANCEL}, (100.0, False, [0, 2]), id="one that may go, one that ends"),
     ],
 )
 def test_the_start_of_a_job_that_wants_memory_too(
@@ -104,9 +106,9 @@ def test_the_start_of_a_job_that_wants_memory_too(
 @pytest.mark.parametrize(
     ("required", "removable", "expected"),
     [
-        pytest.param("n3", {}, (300.0, False, [2]), id="once he has ended who has it"),
+        pytest.param("n3", {}, (300.0, False, [2]), id="once the job has ended that has it"),
         pytest.param("n3", {"n3": CANCEL}, (0.0, True, [2]), id="now, if he may go"),
-        pytest.param("n3", {"n2": CANCEL}, (300.0, False, [2]), id="another who may go is of no use"),
+        pytest.param("n3", {"n2": CANCEL}, (300.0, False, [2]), id="another that may go is of no use"),
     ],
 )
 def test_the_start_of_a_job_that_names_its_node(

@@ -118,7 +118,7 @@ def test_a_block_that_just_suffices_is_the_best_fit_among_unlike_nodes() -> None
 
 
 def test_a_glance_drops_the_jobs_that_are_too_large() -> None:
-    """Seven nodes are idle: whoever wants more is dropped, wherever it stands in the list."""
+    """Seven nodes are idle: a job that wants more is dropped, wherever it stands in the list."""
     run = engine(TEN)
     for busy in ("n4", "n7", "n9"):
         place(run, busy, required_nodes=(busy,), **exactly(1))
@@ -161,7 +161,7 @@ def test_equal_sizes_stack_under_force() -> None:
 @pytest.mark.parametrize(
     ("sharing", "offered", "states"),
     [
-        pytest.param("YES:2", (False, False, True), "RPP", id="YES:2, nobody offered first: L04"),
+        pytest.param("YES:2", (False, False, True), "RPP", id="YES:2, no job offered first: L04"),
         pytest.param("YES:2", (True, True, True), "RRP", id="YES:2, all offer: L05 without gang"),
         pytest.param("FORCE:1", (False, False), "RP", id="FORCE:1 is exclusive: L10"),
         pytest.param("FORCE:2", (False, False, False), "RRP", id="FORCE:2 shares whatever is asked"),
@@ -236,7 +236,7 @@ def test_gres_of_nodes_that_are_alike(gpus: int) -> None:
 
 
 def test_any_number_of_stopped_jobs_is_tolerated_at_the_last_level() -> None:
-    """4.2.3: exclusive jobs have one level, which is the last, so that five stopped jobs keep nobody out."""
+    """4.2.3: exclusive jobs have one level, which is the last, so that five stopped jobs keep no job out."""
     run = engine(attrs.evolve(TEN, node=(NodeTable(name="n1", cpus=2, features=("a",)),)))
     for at in range(5):
         assert place(run, str(at), **exactly(1)) == "n1"
@@ -246,7 +246,7 @@ def test_any_number_of_stopped_jobs_is_tolerated_at_the_last_level() -> None:
 
 @pytest.mark.parametrize(("asked", "given"), [("[a|b]", "n1"), ("[b|a]", "n2"), ("[c|b]", "n2")])
 def test_the_first_alternative_that_has_room_is_taken(asked: str, given: str) -> None:
-    """Only those who preempt are held to the last one (slurm-preemption 5.0 no. 6)."""
+    """Only those that preempt are held to the last one (slurm-preemption 5.0 no. 6)."""
     nodes = (NodeTable(name="n1", cpus=2, features=("a",)), NodeTable(name="n2", cpus=2, features=("b",)))
     third = NodeTable(name="n3", cpus=2, features=("c",), up=False)
     run = engine(attrs.evolve(TEN, node=(*nodes, third)))

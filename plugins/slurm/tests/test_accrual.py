@@ -1,4 +1,4 @@
-"""Who may age while only so many may: limits of jobs that accrue (slurm-priority-and-limits 8 no. 3; 5 no. 4 and 5)."""
+"""Which age while only so many may: limits of jobs that accrue (slurm-priority-and-limits 8 no. 3; 5 no. 4 and 5)."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ SHAPE = {
     "names", [("tree",), ("dump",), ("accounts", "users"), ("users", "tree"), ("tree", "dump")]
 )
 def test_the_tree(names: tuple[str, ...], printed: Mapping[str, str], tmp_path: Path) -> None:
-    """Who stands below whom with how many shares, whatever prints it, in any order."""
+    """Which stands below which with how many shares, whatever prints it, in any order."""
     found = shape(tree(read(printed, tmp_path, *names)))
     if names == ("accounts", "users"):  # the accounts' table does not tell carol's two associations apart
         assert {key: value for key, value in found.items() if key[1] != "carol"} == {

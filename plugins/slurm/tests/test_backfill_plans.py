@@ -1,4 +1,4 @@
-"""For whom backfill keeps nodes where several rules could hold, by the rule (`makeway_slurm_rules.rules`)."""
+"""For which jobs backfill keeps nodes where several rules could hold, by the rule (`makeway_slurm_rules.rules`)."""
 
 from __future__ import annotations
 

@@ -260,9 +260,9 @@ QOS_LEVEL = [
         "unknown QOS listed",
         QOS | {"qos": ({"name": "a", "preempt": ("c",)},)}, "error", "6.4", "no QOS named 'c'",
     ),
-    row("rules that nobody reads", {"qos": QOS["qos"]}, "warning", "1.3", "only preempt/qos reads"),
+    row("rules that nothing reads", {"qos": QOS["qos"]}, "warning", "1.3", "only preempt/qos reads"),
     row(
-        "grace time that nobody reads",
+        "grace time that nothing reads",
         {"qos": ({"name": "a", "grace_time": 60.0},)},
         "warning", "4.3", "GraceTime of QOS 'a' is ignored",
     ),

@@ -26,7 +26,7 @@ class TestContract(PriorityContract):
 
 
 class TestContractThatCalculatesRunning(PriorityContract):
-    """With priorities of running jobs that grow, too, so that nobody preempts by growing older."""
+    """With priorities of running jobs that grow, too, so that no job preempts by growing older."""
 
     __test__ = True
     plugin = "priority/multifactor"

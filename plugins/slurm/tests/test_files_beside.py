@@ -175,7 +175,7 @@ def test_bad_topologies(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_a_topology_without_its_file(tmp_path: Path) -> None:
-    """Nobody says what the name means."""
+    """Nothing says what the name means."""
     found = site(tmp_path)
     assert found.warnings[0] == (
         f"{tmp_path}/slurm.conf:6 Topology: there is no topology.yaml beside the file, which would say what pairs is"

@@ -94,8 +94,8 @@ def test_the_very_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         elif what < 0.92:
             held = chance.choice(there)
             put(held, priority=0 if held.priority else 1000)
-            if not held.priority:  # nobody tells it who was let go
+            if not held.priority:  # nothing tells it which was let go
                 both(lambda arbiter, held=held: arbiter.held(held, view))  # type: ignore[misc]
         else:
             both(lambda arbiter: arbiter.tick(view))
-    assert asked["in place"] * (2 - seed % 2) < asked["anew"], asked  # who is held has all asked again
+    assert asked["in place"] * (2 - seed % 2) < asked["anew"], asked  # what is held has all asked again

@@ -1,4 +1,4 @@
-"""Who runs when under gang scheduling: the worked timelines of slurm-gang-and-select 3.4, and numbered scenarios."""
+"""What runs when under gang scheduling: the worked timelines of slurm-gang-and-select 3.4, and numbered scenarios."""
 
 from __future__ import annotations
 

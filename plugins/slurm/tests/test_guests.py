@@ -68,7 +68,7 @@ def test_there_is_an_end_of_them() -> None:
 
 
 def test_none_is_given_without_such_a_table() -> None:
-    """A user whom no table lists has none, as in Slurm."""
+    """A user that no table lists has none, as in Slurm."""
     assert build(TABLES[:1]).of("bob", None, "main") is None
 
 

@@ -293,7 +293,7 @@ def test_run_minutes_of_each(limit: str, reason: str) -> None:
 
 
 def test_usage_threshold() -> None:
-    """A user whose fair share is below UsageThreshold waits; without the flag nobody does (6.3 no. 4)."""
+    """A user whose fair share is below UsageThreshold waits; without the flag no job does (6.3 no. 4)."""
     accounts: list[dict[str, Any]] = [
         {"Account": "acct", "RawUsage": "100000"},
         {"Account": "acct", "User": "ann", "RawUsage": "100000"},
@@ -655,7 +655,7 @@ def starved(
 
 @pytest.mark.parametrize("kind", ["builtin", "backfill"])
 def test_a_tres_limit_closes_the_partition_with_assoc_limit_stop(kind: str) -> None:
-    """GrpTRES is reached (11.1 no. 2): nobody behind starts, by the main scheduler or by backfill."""
+    """GrpTRES is reached (11.1 no. 2): no job behind starts, by the main scheduler or by backfill."""
     limit = {"GrpTRES": "cpu=4"}
     assert starved(kind, limit, stop=False) == {"first": 0.0, "held": None, "long": 2.0}
     assert starved(kind, limit, stop=True) == {"first": 0.0, "held": None, "long": None}
@@ -720,9 +720,9 @@ def test_reasons_behind_a_job_that_waits_for_all_nodes(held: dict[str, Any], rea
 
 
 def test_a_limit_is_the_reason_from_the_submission_on() -> None:
-    """Behind a closed partition it stays; limits on TRES are named once somebody tries (recorded: limit_reason_stays).
+    """Behind a closed partition it stays; limits on TRES are named once a job tries (recorded: limit_reason_stays).
 
-    The limit on jobs of alice is lifted at 12, which nobody looks at before the wide job has started.
+    The limit on jobs of alice is lifted at 12, which nothing looks at before the wide job has started.
     """
     config = site(
         {"one": {"MaxJobsPU": 1}, "cpus": {"MaxTRESPerJob": "cpu=2"}, "nodes": {"MaxTRESPerJob": "node=1"}},
@@ -788,7 +788,7 @@ def test_a_limit_before_nodes_comes_before_a_barred_account() -> None:
 
 
 def test_assoc_limit_stop_has_the_limit_as_reason() -> None:
-    """Who is held says its limit; who stands behind it waits for its priority."""
+    """A held job says its limit; what stands behind it waits for its priority."""
     config = site({"capped": {"GrpTRES": "cpu=4"}}, own={"limit_stop": True}, scheduler={"type": "builtin"})
     jobs = (job("first", 4, 60, 2, qos="capped"), job("held", 4, qos="capped"), job("next", qos="capped"))
     assert reasons(play(config, *jobs, until=30)) == {"held": "QOSGrpCpuLimit", "next": "Priority"}

@@ -1,4 +1,4 @@
-"""Limits that are far away are passed at a glance: whoever is held is held as if each had been looked at."""
+"""Limits that are far away are passed at a glance: a job that is held is held as if each had been looked at."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("safe", [False, True])
 def test_no_job_is_held_otherwise(monkeypatch: pytest.MonkeyPatch, safe: bool) -> None:
-    """Every answer of eight random sites is that of a look at each limit in turn; all kinds hold somebody."""
+    """Every answer of eight random sites is that of a look at each limit in turn; all kinds hold some job."""
     blocked, held = Waiting.blocked, Counter[str]()
 
     def both(waiting: Waiting, job: Job, view: ClusterView) -> Any:

@@ -1,4 +1,4 @@
-"""A job that a limit keeps out holds up nobody under EASY either, though it found no room before (11.1 no. 1)."""
+"""A job that a limit keeps out holds up no other under EASY either, though it found no room before (11.1 no. 1)."""
 
 from __future__ import annotations
 

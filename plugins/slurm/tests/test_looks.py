@@ -112,7 +112,7 @@ def on_node(what: str, at: float, job: str) -> dict[str, Any]:
 
 
 def test_a_job_has_left_its_nodes_where_another_starts_at_a_look() -> None:
-    """Charged at 11.01, 0.02 s before its nodes are clean; but the look was at 11.0, and somebody started."""
+    """Charged at 11.01, 0.02 s before its nodes are clean; but the look was at 11.0, and a job started."""
     told = [
         on_node("started", 1.0, "first"),
         {"t": 11.01, "what": "usage", "who": "a/bob/(null)"},
@@ -125,7 +125,7 @@ def test_a_job_has_left_its_nodes_where_another_starts_at_a_look() -> None:
 
 
 def test_a_victim_has_no_end_of_its_own() -> None:
-    """It was killed just before it would have ended: who started on its node says nothing about that end."""
+    """It was killed just before it would have ended: what started on its node says nothing about that end."""
     told = [
         on_node("started", 1.0, "victim"),
         {"t": 11.0, "what": "preempted", "job": "victim"},
@@ -136,7 +136,7 @@ def test_a_victim_has_no_end_of_its_own() -> None:
 
 
 def test_victims_leave_before_a_job_starts_there() -> None:
-    """Told to go at 5 and at 20: somebody started 0.3 s later, and then nobody for long."""
+    """Told to go at 5 and at 20: a job started 0.3 s later, and then none for long."""
     told = [*events("preempted", 5.0, 20.0, job="victim"), *events("started", 5.3, 22.0, job="other")]
     (first, second) = cleaning_times(recording(told))["victim"]
     assert first == pytest.approx(0.29)

@@ -259,7 +259,7 @@ def test_p6_a_long_run_comes_to_rest() -> None:
 @pytest.mark.parametrize("reset", ["NONE", "YEARLY"])
 @pytest.mark.parametrize("half_life", [1.0, 60.0])
 def test_p6_nothing_is_left_after_a_long_pause(half_life: float, reset: str) -> None:
-    """After 10,000 and more half lives with nobody running, a job is charged as if nobody had run before."""
+    """After 10,000 and more half lives with no job running, a job is charged as if none had run before."""
     settings = {"decay_half_life": half_life, "calc_period": 60.0, "usage_reset_period": reset}
     early = JobSpec(id="early", account="acct", tasks=4, run_time=600, time_limit=700)
     late = attrs.evolve(early, id="late", submit_at=600_000.0)

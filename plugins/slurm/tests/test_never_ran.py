@@ -164,7 +164,7 @@ def test_swf_jobs_without_a_wait_time_are_listed(tmp_path: Path) -> None:
     ],
 )
 def test_slowdown_is_over_the_run_time_that_a_job_needed(tmp_path: Path, site: str, expected: float) -> None:
-    """Job 1 begins at 0 and gives way at 3,600 s for 600 s; job 2 waits for nobody."""
+    """Job 1 begins at 0 and gives way at 3,600 s for 600 s; job 2 waits for none."""
     (tmp_path / "slurm.conf").write_text(SITE + site)
     (tmp_path / "jobs.jsonl").write_text(
         '{"id": 1, "partition": "low", "nodes": 2, "cpus": 8, "run_time": 36000, "time_limit": 86400}\n'

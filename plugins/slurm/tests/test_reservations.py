@@ -112,7 +112,7 @@ def test_flex_is_no_border() -> None:
 
 
 def test_others_are_let_in_by_nobody() -> None:
-    """Who is not on the list is refused; so is a job that is larger than the reservation (no. 5)."""
+    """A user not on the list is refused; so is a job that is larger than the reservation (no. 5)."""
     table = reserved(Nodes="n[1-2]", Users="ann", Accounts="physics")
     jobs = [
         job("eve", 0, 1, user="eve", reservation="r"),
@@ -217,7 +217,7 @@ def test_a_reservation_is_purged_when_no_job_uses_it() -> None:
 
 
 def test_a_reservation_in_use_is_not_purged() -> None:
-    """The last of its jobs ends at 150, and a minute later it is gone; who asks for it then waits for good."""
+    """The last of its jobs ends at 150, and a minute later it is gone; a job that asks for it then waits forever."""
     table = reserved(end=4000.0, Flags="PURGE_COMP=00:01:00")
     jobs = [
         job("in", 0, 2, 50.0, reservation="r"),

@@ -191,7 +191,7 @@ def test_values_of_a_qos(read: Read, cells: str, field: str, value: object) -> N
         pytest.param("q|1", "a.txt:2: 2 values below 7 columns; a '|' in a value?", id="too few"),
         pytest.param("q|||low|||\nlow|||q|||", "preemption loop: 'q' may preempt itself", id="loop (6.4)"),
         pytest.param("q|||q|||", "a.txt:2 Preempt: preemption loop: 'q'", id="itself (6.4)"),
-        pytest.param("low||||||\nq|||lwo|||", "a.txt:3 Preempt: no QOS named 'lwo'; ", id="nobody"),
+        pytest.param("low||||||\nq|||lwo|||", "a.txt:3 Preempt: no QOS named 'lwo'; ", id="no such QOS"),
         pytest.param("q|1|||||\nq|2|||||", "a.txt:3 Name: QOS 'q' is there twice", id="twice"),
     ],
 )
@@ -232,7 +232,7 @@ def test_other_texts_are_refused(problems: Problems, text: str | bytes, problem:
 
 
 def test_missing_columns_are_told(read: Read) -> None:
-    """A table without lists of whom to preempt is hardly what was meant."""
+    """A table without lists of QOS to preempt is hardly what was meant."""
     found = read("Name|Priority\nq|3\n")
     assert found.qos == (QosTable(name="q", priority=3),)
     assert found.warnings == (

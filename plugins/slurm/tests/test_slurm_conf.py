@@ -715,7 +715,7 @@ def test_errors_name_the_included_file(tmp_path: Path) -> None:
     ],
 )
 def test_claims(name: str, head: str, claimed: bool) -> None:
-    """By name, by a parameter that nobody else has, or by including all the rest."""
+    """By name, by a parameter that no other has, or by including all the rest."""
     assert SlurmConfReader().claims(name, head) is claimed
 
 

@@ -1,4 +1,4 @@
-"""What is known for sure without looking is so: who is taken, ranks that stand, usage kept in columns."""
+"""What is known for sure without looking is so: which is taken, ranks that stand, usage kept in columns."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def jobs(chance: random.Random, span: int = 6000) -> list[JobSpec]:
 
 @pytest.mark.slow
 def test_a_job_that_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is refused of whom it was sure that he is taken; some are refused."""
+    """No job is refused of which it was sure that it is taken; some are refused."""
     takes, told = Submission.takes, Counter[bool]()
 
     def checked(submission: Submission, job: Job) -> bool:
@@ -124,7 +124,7 @@ def test_a_job_that_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_no_job_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks all the same hears that nobody has to end."""
+    """If it is asked all the same, it says that no job has to end."""
     step, told = Engine.step, Counter[bool]()
 
     def checked(engine: Engine, now: Seconds, events: Any) -> Any:

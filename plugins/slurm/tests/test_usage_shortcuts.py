@@ -149,7 +149,7 @@ def test_all_usage_is_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> No
 
 
 def test_what_is_owed_is_entered_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of jobs that have ended before somebody asks nothing is entered; of one that runs it is."""
+    """Of jobs that have ended before anything asks nothing is entered; of one that runs it is."""
     bring_up, entered = UsageBook.bring_up_owed, []
 
     def looked_at(book: UsageBook) -> None:
@@ -178,7 +178,7 @@ def test_what_is_owed_is_entered_when_it_is_asked_for(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_first_end_is_that_of_a_job_that_runs(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Up to when nobody's own minutes are used up is told as if all were gone through."""
+    """Up to when no job's own minutes are used up is told as if all were gone through."""
     calm, seen = Ending.calm_until, Counter[bool]()
 
     def checked(ending: Ending) -> Seconds:

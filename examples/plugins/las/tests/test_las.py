@@ -1,4 +1,4 @@
-"""The rules of preempt/las: who is in which queue, who makes way, and when; worked out by hand."""
+"""The rules of preempt/las: which job is in which queue, which makes way, and when; worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of preempt/least_work_lost: who may, in which order, the loop guard."""
+"""The rules of preempt/least_work_lost: which may, in which order, the loop guard."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _component(offset: int) -> JobSpec:
     )
 
 
-# --------------------------------------------------------------------------------------- who may
+# --------------------------------------------------------------------------------------- which may
 @pytest.mark.parametrize(
     ("by", "expected"),
     [

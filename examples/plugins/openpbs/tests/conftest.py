@@ -46,17 +46,17 @@ class Trial:
 
     @property
     def victims(self) -> tuple[str, ...]:
-        """Who had to make way, in order."""
+        """Which jobs had to make way, in order."""
         return self.table.victims
 
     @property
     def modes(self) -> tuple[tuple[str, str], ...]:
-        """Who had to make way, and how."""
+        """Which jobs had to make way, and how."""
         return tuple((each.victim, each.mode.value) for each in self.table.run.recorder.preemptions)
 
     @property
     def failures(self) -> list[str]:
-        """Who was told to make way and could not, in order."""
+        """Which jobs were told to make way and could not, in order."""
         return [line.job or "" for line in self.table.lines if line.kind == "not_preempted"]
 
     def nodes(self, job: str) -> str:

@@ -232,7 +232,7 @@ def test_wrong_settings_are_refused(pbs: Pbs, settings: dict[str, Any], said: st
 
 
 def test_starving_jobs_to_20_0(pbs: Pbs) -> None:
-    """1.4: who has waited longer than max_starve outranks normal jobs, and keeps its level while it runs."""
+    """1.4: a job that has waited longer than max_starve outranks normal jobs, and keeps its level while it runs."""
     run = pbs(
         "J1 workq 0 1 1000; J2 workq 5 1 200; J3 workq 6 1 10",
         version="20.0",

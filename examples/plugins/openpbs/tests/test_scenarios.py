@@ -353,7 +353,7 @@ def test_s26_targets_do_not_replace_levels(pbs: Pbs) -> None:
 
 # --------------------------------------------------------------------------------- vnodes (3.3)
 def test_s27_reservations(pbs: Pbs) -> None:
-    """1.11: who runs in a reservation is safe."""
+    """1.11: a job that runs in a reservation is safe."""
     run = pbs("J1 workq 0 1 100; E1 expressq 5 1 10", more={"J1": {"reservation": "R1"}})
     assert run.victims == ()
 
@@ -570,7 +570,7 @@ def test_s42_prime_time(pbs: Pbs) -> None:
 
 
 def test_s43_the_start_of_the_preemptor_is_refused(pbs: Pbs) -> None:
-    """3.7: who was suspended goes on at once, the preemptor waits.
+    """3.7: what was suspended goes on at once, the preemptor waits.
 
     The simulated world refuses no start: here E1 goes back to the queue a millisecond later, and is held so that it
     is not tried again.

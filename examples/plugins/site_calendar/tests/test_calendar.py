@@ -1,4 +1,4 @@
-"""The rules of protect/calendar: who is safe, when, until when, and what is refused."""
+"""The rules of protect/calendar: which jobs are safe, when, until when, and what is refused."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_rules_without_hours_need_no_clock() -> None:
     assert run(asked_at=5, rule=[{"name": "safe", "users": ["eva"]}]).starts("p") == ()
 
 
-# ------------------------------------------------------------------------------------ who is safe
+# ------------------------------------------------------------------------------------ what is safe
 @pytest.mark.parametrize(
     ("who", "safe"),
     [

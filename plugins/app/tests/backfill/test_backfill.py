@@ -1,4 +1,4 @@
-"""A job goes ahead where it delays nobody who has a promise."""
+"""A job goes ahead where it delays no job that has a promise."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_a_job_that_waits_for_resources_is_no_news(between: str, quiet: bool, st
     ],
 )
 def test_nodes_kept_for_a_higher_tier_are_news_each_second(wide: str, start: float) -> None:
-    """`h` waits and keeps n1 and n2 from all who ask for `low`; no end is known, so backfill plans for nobody."""
+    """`h` waits and keeps n1 and n2 from all that ask for `low`; no end is known, so backfill plans for no job."""
     run = replay_table(
         "job  partition  submit  nodes  run_time  begin\n"
         "w    hi              0      2        20      -\n"

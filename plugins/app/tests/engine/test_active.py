@@ -1,4 +1,4 @@
-"""Lists of active jobs are kept while somebody asks for them, and say the same when nobody has for long."""
+"""Lists of active jobs are kept while they are asked for, and say the same when they have not been for long."""
 
 from __future__ import annotations
 

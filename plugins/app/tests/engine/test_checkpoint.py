@@ -16,7 +16,7 @@ class ByCheckpoint:
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Any, active: Any) -> Candidates:
-        """Name whoever is called low, for whoever is not."""
+        """Name the jobs called low, for those that are not."""
         jobs = tuple(job for job in active if job.id.startswith("low") and preemptor.id == "high")
         return Candidates(jobs=jobs, modes=(PreemptMode.CHECKPOINT,) * len(jobs))
 
@@ -98,7 +98,7 @@ def test_a_cancelled_job_keeps_its_work_on_the_books(command: str, state: JobSta
 
 
 def test_a_plain_requeue_starts_from_the_beginning() -> None:
-    """Whoever is requeued, not checkpointed, loses what earlier checkpoints had saved as well."""
+    """A job that is requeued, not checkpointed, loses what earlier checkpoints had saved as well."""
     done = run(commands="60 requeue low")
     history = done.history("low")
     assert history.job.lost == 40.0

@@ -33,7 +33,7 @@ def engine_of(**policy: Any) -> Engine:
 
 
 def test_a_start_waits_for_the_jobs_stopped_on_its_cores() -> None:
-    """The preemptor's start names the suspension of its victim, and the victim's resumption nobody."""
+    """The preemptor's start names the suspension of its victim, and the victim's resumption none."""
     engine = engine_of(preempt_mode="suspend,gang")
     (first,) = engine.step(0.0, [Submitted(LOW)])
     assert isinstance(first, Start)
@@ -66,7 +66,7 @@ def test_each_start_is_a_new_incarnation() -> None:
 
 
 def test_what_was_asked_of_an_incarnation_that_is_over_is_never_asked_again() -> None:
-    """A start that nobody has heard of, whose job went back to the queue: the next start has another number."""
+    """A start of which nothing was heard, whose job went back to the queue: the next start has another number."""
     engine = engine_of(preempt_mode="suspend,gang")
     engine.step(0.0, [Submitted(LOW)])
     engine.step(1.0, [Submitted(HIGH)])
@@ -79,7 +79,7 @@ def test_what_was_asked_of_an_incarnation_that_is_over_is_never_asked_again() ->
 
 
 def test_what_has_succeeded_is_settled_with_all_that_came_before() -> None:
-    """The resumption settles the suspension and the start of its job; what nobody has heard of is nothing."""
+    """The resumption settles the suspension and the start of its job; what was never heard of is nothing."""
     engine = engine_of(preempt_mode="suspend,gang")
     engine.step(0.0, [Submitted(LOW)])
     engine.step(5.0, [Submitted(HIGH)])
@@ -106,7 +106,7 @@ def test_what_is_asked_for_again_after_a_crash() -> None:
 
 
 def test_a_start_elsewhere_waits_for_no_job() -> None:
-    """Who is stopped on other cores is not in the way."""
+    """A job that is stopped on other cores is not in the way."""
     config = builders.config(
         builders.cluster(2, cpus=2),
         {

@@ -1,4 +1,4 @@
-"""Who searches for victims: the general search, a selector's own, and a search that has no opinion or says no."""
+"""What searches for victims: the general search, a selector's own, and a search that has no opinion or says no."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_search_that_says_no_ends_it() -> None:
 
 
 def test_search_none_switches_it_off_and_check_says_so(tmp_path: Path) -> None:
-    """Nobody is displaced; `makeway check` warns."""
+    """No job is displaced; `makeway check` warns."""
     assert played("n1", {}, search="search/none").victims == ()
     path = tmp_path / "site.toml"
     path.write_text(

@@ -473,7 +473,7 @@ partition = [
 
 
 def test_why_a_job_is_suspended() -> None:
-    """Whom a person stopped waits for a person; of one that runs there is nothing to say."""
+    """What a person stopped waits for a person; of a job that runs there is nothing to say."""
     run = replay_table(
         """
         job  submit  nodes  run_time

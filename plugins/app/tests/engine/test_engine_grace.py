@@ -223,7 +223,7 @@ def test_a_rider_of_grace_is_requeued_once() -> None:
 
 
 def test_a_preemptor_says_for_which_jobs_it_waits() -> None:
-    """`low` was told at 100; at 101, when `other` comes, `high` could take `low2`, but tells nobody until 130."""
+    """`low` was told at 100; at 101, when `other` comes, `high` could take `low2`, but tells no job until 130."""
     table = jobs("""
         job    partition  submit  nodes  run_time  time_limit  on_term
         low    low             0      1      3000        3600  ignore

@@ -50,7 +50,7 @@ def test_greedy_lets_no_job_wait_for_another() -> None:
 
 
 def test_greedy_tries_new_jobs_alone_when_nothing_came_free() -> None:
-    """Its answers are those of a full pass: nobody is forgotten when something comes free."""
+    """Its answers are those of a full pass: no job is forgotten when something comes free."""
     run = replay_table(
         """
         job  partition  submit  nodes  run_time
@@ -67,7 +67,7 @@ def test_greedy_tries_new_jobs_alone_when_nothing_came_free() -> None:
 
 # ---------------------------------------------------------------- limits and the search
 class OneRunning(Limits):
-    """One running job per user; whoever is suspended does not count. Victims are taken one by one."""
+    """One running job per user; a suspended job does not count. Victims are taken one by one."""
 
     def __init__(self, liftable: bool) -> None:
         self.liftable = liftable

@@ -1,4 +1,4 @@
-"""Who is tried when: strict order, EASY, Slurm's backfill (slurm-gang-and-select 5)."""
+"""Which job is tried when: strict order, EASY, Slurm's backfill (slurm-gang-and-select 5)."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_easy_reserves_anew_when_a_job_ends_early() -> None:
 
 @pytest.mark.parametrize("exclusive", ["-", "node"])
 def test_easy_lays_no_job_over_one_that_it_may_not_preempt(exclusive: str) -> None:
-    """Only who may preempt has nodes of exclusive candidates added (slurm-preemption 1.10 step 4).
+    """Only a job that may preempt has nodes of exclusive candidates added (slurm-preemption 1.10 step 4).
 
     `first` waits for `peer`, and alone may preempt; taking `low` would not help it. `next` gets n1 after `low`.
     """
@@ -373,7 +373,7 @@ def test_one_after_another_on_one_node(scheduler: str) -> None:
 
 @pytest.mark.parametrize(("news", "start"), [(True, 8.5), (False, 9.5)])
 def test_backfill_sees_an_exempt_time_end_while_each_look_is_news(news: bool, start: float) -> None:
-    """`i` waits behind `h`, who would need more than `low` leaves; `keep` is in nobody's reach, and ends at 14.
+    """`i` waits behind `h`, which would need more than `low` leaves; `keep` is in no job's reach, and ends at 14.
 
     `low` is exempt until 8.25, and what it leaves is kept for `i` until the next look.
     """

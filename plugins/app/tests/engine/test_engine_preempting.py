@@ -1,4 +1,4 @@
-"""Who makes way for whom, whole nodes, tiers: numbered scenarios of preemption."""
+"""Which job makes way for which, whole nodes, tiers: numbered scenarios of preemption."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def low_partition(**keys: Any) -> dict[str, Any]:
     return {"partitions": {"low": {"priority_tier": 1, **keys}, "hi": {"priority_tier": 2}}}
 
 
-# ------------------------------------------------------------------------------- who may preempt
+# ------------------------------------------------------------------------------- which may preempt
 def test_cancel_frees_the_node_after_the_cleanup() -> None:
     """S01: never two at a time; the preemptor waits for the epilog."""
     run = replay_table(ONE_EACH, config=TIERS | {"clockwork": {"completing_time": 2.0}})

@@ -120,7 +120,7 @@ def test_few_nodes_go_before_many() -> None:
 
 
 def test_the_free_node_of_a_suspended_victim_takes_the_next() -> None:
-    """L18: low on n1-2; the first high job takes n1, the second n2, and nobody else has to stop."""
+    """L18: low on n1-2; the first high job takes n1, the second n2, and no other has to stop."""
     run = replay_table(
         """
         job  partition  submit  nodes  run_time
@@ -386,7 +386,7 @@ def test_suspended_jobs_keep_their_memory() -> None:
     assert (run.state("b"), run.state("c")) == (JobState.SUSPENDED, JobState.PENDING)
 
 
-# ---------------------------------------------------------------------------- who shares with whom
+# ---------------------------------------------------------------------------- which shares with which
 def test_jobs_of_one_size_lie_on_one_another() -> None:
     """L03: FORCE:3 on five nodes."""
     run = replay_table(
@@ -667,7 +667,7 @@ def test_marks_of_exclusive_jobs_go_together(nodes: int, starts: tuple[float, ..
 
 
 def test_het_jobs_are_invisible_to_gang() -> None:
-    """G18: a component runs beside whoever holds the node, and never stops."""
+    """G18: a component runs beside the job that holds the node, and never stops."""
     from makeway.model import JobSpec
 
     specs = [

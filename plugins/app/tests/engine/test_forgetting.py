@@ -69,7 +69,7 @@ def test_a_shape_forgets_jobs_that_a_glance_no_longer_judges() -> None:
 
 
 def test_a_selector_that_knows_nothing_of_adoption_is_told_of_starts() -> None:
-    """In the order of the jobs, and who was suspended in that of the moments; one that does is left to itself."""
+    """In the order of the jobs, and what was suspended in that of the moments; one that does is left to itself."""
     jobs = [
         builders.job("1", nodes=[0], state=JobState.SUSPENDED, suspended_at=9.0),
         builders.job("2", nodes=[0], state=JobState.SUSPENDED, suspended_at=5.0),

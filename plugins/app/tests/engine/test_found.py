@@ -175,7 +175,7 @@ def test_backfill_takes_back_components_that_started(in_turn: bool, start: float
     """slurm-preemption 5.3 no. 8: of three components two fit, and the third has to wait for its victim.
 
     The two are taken back for the requeue delay of six seconds (recorded: backfill_het_taken_back). Without the rule
-    all wait for the victim together, and it leaves at once. Nobody is restarted but the victim.
+    all wait for the victim together, and it leaves at once. Only the victim is restarted.
     """
     specs = [
         JobSpec(id="victim", partitions=("low",), submit_at=0.0, run_time=40.0),
@@ -194,7 +194,7 @@ def test_backfill_takes_back_components_that_started(in_turn: bool, start: float
 
 @pytest.mark.parametrize("scheduler", ["easy", "backfill", "greedy"])
 def test_components_that_suspend_others_start_at_once(scheduler: str) -> None:
-    """Nobody has to be waited for where victims are only stopped (recorded: backfill_het_suspends)."""
+    """Nothing has to be waited for where victims are only stopped (recorded: backfill_het_suspends)."""
     specs = [
         *(JobSpec(id=name, partitions=("low",), submit_at=0.0, run_time=40.0) for name in ("v", "w")),
         *het(*[("hi",)] * 2, submit_at=3.0, run_time=5.0),
@@ -342,7 +342,7 @@ def test_a_job_of_two_partitions_that_is_stopped_as_it_starts() -> None:
 
 
 def test_an_order_that_a_start_changes_counts_at_the_next_look() -> None:
-    """Users who have nobody at work come first: once a1 runs, b goes before a2, which had held it up."""
+    """Users without a running job come first: once a1 runs, b goes before a2, which had held it up."""
 
     class IdleUsersFirst(QueueOrder):
         @hookimpl

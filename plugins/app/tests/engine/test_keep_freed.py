@@ -97,7 +97,7 @@ def test_a_preemptor_that_is_cancelled_keeps_nothing() -> None:
 
 
 def test_slurm_s_preset_keeps_nothing() -> None:
-    """There whoever stands first takes it."""
+    """There the job that stands first takes it."""
     assert clockworks()["ideal"].keep_freed
     assert not clockworks()["slurm"].keep_freed
 

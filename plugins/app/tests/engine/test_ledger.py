@@ -1,4 +1,4 @@
-"""The ledger's list of active jobs, whoever comes and goes between two looks at it."""
+"""The ledger's list of active jobs, whatever comes and goes between two looks at it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Planned:
 
 
 class Arbiter:
-    """Resumes who was suspended as soon as the others have gone; takes no turns by itself."""
+    """Resumes what was suspended as soon as the others have gone; takes no turns by itself."""
 
     next_tick = None
 
@@ -137,7 +137,7 @@ SLICED = "gang/timeslice"
     [("requeue", None), ("requeue", SLICED), ("requeue,gang", None), ("suspend,gang", None)],
 )
 def test_a_signal_then_a_wait_then_a_requeue(mode: str, gang: str | None, signal: Signal) -> None:
-    """A signal at 10, 20 s of grace, and the requeue at 30: by hand, whoever arbitrates."""
+    """A signal at 10, 20 s of grace, and the requeue at 30: by hand, whatever arbitrates."""
     run = played(mode, Planned(REQUEUE, notice=(signal,), grace_time=20.0), gang)
     assert run.signals == (f"10 low USR1{'' if signal.steps_only else ' all'}",)
     assert run.timeline == (
@@ -155,7 +155,7 @@ REFUSED = [
     pytest.param("suspend,gang", None, {"notice": (USR1,), "grace_time": 20.0}, "notice", id="gang stops"),
     pytest.param("suspend,gang", None, {"grace_time": 20.0}, "grace_time", id="gang stops at once"),
     pytest.param("suspend,gang", None, {"farewell": (USR1,)}, "farewell", id="gang says no farewell"),
-    pytest.param("suspend,gang", None, {"hold_down": 5.0}, "hold_down", id="gang holds nobody down"),
+    pytest.param("suspend,gang", None, {"hold_down": 5.0}, "hold_down", id="gang holds no job down"),
     pytest.param("suspend,gang", None, {"stop_signal": "TSTP"}, "stop_signal", id="gang has its signal"),
     pytest.param("requeue,gang", None, {}, "requeue, which frees more", id="a requeue was counted on"),
     pytest.param("requeue", SLICED, {}, "requeue, which frees more", id="so it was beside an arbiter"),

@@ -55,7 +55,7 @@ class InTurn:
         return [job for job in view.active if job.state is JobState.SUSPENDED]
 
     def turn(self, job: Job, view: ClusterView) -> Iterator[GangOrder]:
-        """Resume it if nobody runs there."""
+        """Resume it if nothing runs there."""
         if not any(o.state is JobState.RUNNING and o.nodes & job.nodes for o in view.active):
             yield GangOrder(verb=GangVerb.RESUME, job=job)
 
@@ -68,7 +68,7 @@ def makeway_gang(view: ClusterView) -> InTurn:
 
 @hookimpl
 def makeway_preempt_candidates(preemptor: Job, active: Sequence[Job]) -> Candidates:
-    """Lower tiers, by suspension; those that are suspended already hold their cores until somebody takes them."""
+    """Lower tiers, by suspension; those that are suspended already hold their cores until another job takes them."""
     tier = preemptor.partition.priority_tier
     lower = tuple(j for j in active if j.partition.priority_tier < tier)
     return Candidates(jobs=lower, modes=(PreemptMode.SUSPEND,) * len(lower))
@@ -187,7 +187,7 @@ def test_rounds_are_limited() -> None:
 
 
 def test_one_round_spares_every_job() -> None:
-    """The default: one failure, and nobody makes way."""
+    """The default: one failure, and no job makes way."""
     run = replay(FOUR, _stubborn("a", rounds=1))
     assert run.victims == ()
     assert run.starts("x") == (100.0,)
@@ -195,7 +195,7 @@ def test_one_round_spares_every_job() -> None:
 
 @pytest.mark.parametrize(("until", "start"), [(25.0, 25.0), (None, 60.0)], ids=["until 25 s", "not known"])
 def test_a_veto_that_ends_by_itself(until: float | None, start: float) -> None:
-    """Whoever waits is tried again at the end that the veto names; else when something happens."""
+    """What waits is tried again at the end that the veto names; else when something happens."""
 
     @hookimpl
     def makeway_protect(candidates: Sequence[Job], now: float) -> dict[str, Protection]:
@@ -219,7 +219,7 @@ def test_an_arbiter_may_have_a_job_checkpointed() -> None:
 
     class Saves(InTurn):
         def tick(self, view: ClusterView) -> Sequence[GangOrder]:
-            """Checkpoint whoever runs, once, at 10 s."""
+            """Checkpoint what runs, once, at 10 s."""
             running = [job for job in view.active if view.now == 10.0 and not job.preempted_at]
             return [GangOrder(verb=GangVerb.PREEMPT, job=job, mode=PreemptMode.CHECKPOINT) for job in running]
 

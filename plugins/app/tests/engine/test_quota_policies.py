@@ -84,7 +84,7 @@ h        10      {}      10  eve
 
 
 def victims(wanted: int, search: str | None, quota: Quota | None = None) -> tuple[str, ...]:
-    """Return whom eve's job of so many nodes displaces; ann holds three nodes of one CPU, bob two."""
+    """Return what eve's job of so many nodes displaces; ann holds three nodes of one CPU, bob two."""
     run = replay_table(
         TABLE.format(wanted),
         cluster=cluster(5, cpus=1),

@@ -155,7 +155,7 @@ def test_limits_count_from_the_real_start() -> None:
 
 # --------------------------------------------------------------------------------- suspensions
 def test_a_suspension_that_failed_leaves_the_victim_running() -> None:
-    """Its preemptor waits; nobody asks again for ``suspend_wait``; the victim's limit counts on."""
+    """Its preemptor waits; nothing asks again for ``suspend_wait``; the victim's limit counts on."""
     bench = Bench(**SUSPEND)
     bench(0.0, Submitted(LOW))
     stop, start = bench(10.0, Submitted(HIGH))

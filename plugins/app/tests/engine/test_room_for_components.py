@@ -1,4 +1,4 @@
-"""Who may make way for a component of a heterogeneous job: nobody where a plugin says that preempting is no answer."""
+"""What may make way for a component of a het job: nothing where a plugin says that preempting is no answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from makeway_engine.placing.search import Search
 @pytest.mark.parametrize(
     ("candidates", "why"),
     [(0, ""), (0, "licences are no reason"), (1, "licences are no reason")],
-    ids=["nobody is there", "neither", "they would not help"],
+    ids=["nothing is there", "neither", "they would not help"],
 )
 def test_no_job_is_chosen(candidates: int, why: str) -> None:
     """The search is not even asked (slurm-preemption 1.11)."""

@@ -10,7 +10,7 @@ A, B = 0b01, 0b10
 
 
 def test_stuck_nodes_stay_until_they_are_back_in_service() -> None:
-    """Whoever else comes and goes."""
+    """Whatever else comes and goes."""
     leaving = Leaving()
     leaving.stuck("first", A | B)
     other = builders.job("other")

@@ -108,7 +108,7 @@ def _job(name: str, state: JobState, cores: int | None) -> Job:
 
 
 def test_who_holds_the_cores_of_a_stopped_job() -> None:
-    """An arbiter that does not say why: those that run on the same cores, and nobody else."""
+    """An arbiter that does not say why: those that run on the same cores, and no others."""
     mine = _job("mine", JobState.SUSPENDED, 0b0011)
     there = [
         _job("over", JobState.RUNNING, 0b0010),
@@ -122,7 +122,7 @@ def test_who_holds_the_cores_of_a_stopped_job() -> None:
 
 
 def test_a_rank_is_found_again_in_the_place_of_a_job() -> None:
-    """With reservations first, and without (slurm-priority-and-limits 9 no. 8): whoever takes over goes by it."""
+    """With reservations first, and without (slurm-priority-and-limits 9 no. 8): what takes over goes by it."""
     run = engine(JobSpec(id="plain", time_limit=60.0), JobSpec(id="asks", time_limit=60.0, reservation="r"))
     plain, asks = run.ledger.jobs["plain"], run.ledger.jobs["asks"]
     for make in (key_of, key_reserved_first):

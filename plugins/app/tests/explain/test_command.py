@@ -12,7 +12,7 @@ Run = Callable[..., Any]
 
 
 def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
-    """Whom it displaced, and who was considered."""
+    """Which jobs it displaced, and which were considered."""
     done = run("explain", with_jobs, "--job", 2)
     assert done.status == 0
     assert done.out.split("\n\n") == [
@@ -32,7 +32,7 @@ def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
 
 
 def test_explain_the_victim(run: Run, config: Path, workload: Path) -> None:
-    """Who displaced it, why it waited then, and what it lost; repeated attempts once."""
+    """Which displaced it, why it waited then, and what it lost; repeated attempts once."""
     more = "\n".join(
         f"[[job]]\nid = {n}\npartition = 'high'\nsubmit = {n}\nnodes = 1\nrun_time = 9" for n in (11, 12, 13)
     )

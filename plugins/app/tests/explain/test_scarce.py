@@ -1,4 +1,4 @@
-"""What a job is short of, who holds it, and what to try: each by the request, the site and what others hold."""
+"""What a job is short of, which holds it, and what to try: each by the request, the site and what others hold."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOUR = '"run_time": 600, "time_limit": 3600}\n'
                 "comp1: all of its memory is wanted, 0 of 48,000 MB free; held by 26_0 (48,000 MB)",
                 "DefMemPerCPU=4000 (--compare cluster.def_mem_per_cpu=4000)",
             ),
-            id="memory that nobody asked for",
+            id="memory that no job asked for",
         ),
         pytest.param(
             LINEAR,
@@ -88,7 +88,7 @@ HOUR = '"run_time": 600, "time_limit": 3600}\n'
                 "SchedulerParameters=bf_licenses",
                 "1 job with licences of vcs: 3",
             ),
-            id="licences, and who overtook it",
+            id="licences, and which overtook it",
         ),
         pytest.param(
             MEMORY,

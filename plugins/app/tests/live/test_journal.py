@@ -227,7 +227,7 @@ def test_the_clock_goes_on_while_no_daemon_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("jump", [5 * 3600.0, -5 * 3600.0, 0.0])
 def test_a_clock_that_is_set_between_two_daemons_moves_no_limit(tmp_path: Path, jump: float) -> None:
-    """Within one boot the clock that nobody sets counts; after another one only the wall clock is left."""
+    """Within one boot the clock that cannot be set counts; after another one only the wall clock is left."""
     daemon = Daemon(CONFIG, tmp_path / "journal.db", world_of(CONFIG))
     step = Step(now=50.0, wall=1e9 + 50.0, events=(), actions=(), lines=(), uptime=("this", 700.0))
     daemon.journal.write(step)
@@ -471,7 +471,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_steps_need_an_engine(tmp_path: Path) -> None:
-    """A journal that follows nobody has no jobs to write."""
+    """A journal that follows none has no jobs to write."""
     journal = Journal(tmp_path / "journal.db")
     with pytest.raises(JournalError, match="no engine is followed"):
         journal.write(
@@ -540,7 +540,7 @@ def test_a_journal_is_a_workload(tmp_path: Path) -> None:
 
 
 def test_how_long_jobs_ran_is_their_work(tmp_path: Path) -> None:
-    """Where nobody said it before: up to the end that the world reported, suspensions left out."""
+    """Where nothing said it before: up to the end that the world reported, suspensions left out."""
     path = tmp_path / "journal.db"
     daemon = Daemon(GANG, path, world_of(GANG, ()))
     daemon.step(0.0, [Submitted(JobSpec(id="low", time_limit=900.0, min_nodes=4))])
@@ -560,7 +560,7 @@ def test_how_long_jobs_ran_is_their_work(tmp_path: Path) -> None:
 
 
 def test_a_job_without_a_limit_that_still_runs_is_not_cut(tmp_path: Path) -> None:
-    """It runs since 0 and has not ended: who comes at 10 s displaces it in the replay as in the run."""
+    """It runs since 0 and has not ended: what comes at 10 s displaces it in the replay as in the run."""
     path = tmp_path / "journal.db"
     daemon = Daemon(GANG, path, world_of(GANG, ()))
     daemon.step(0.0, [Submitted(JobSpec(id="low", min_nodes=4))])

@@ -233,7 +233,7 @@ def raising(after: int) -> types.ModuleType:
 
 
 def test_a_policy_that_raises_is_switched_off_after_a_while() -> None:
-    """Its error is in the record, the job waits, jobs go on; after three errors nobody asks it any more."""
+    """Its error is in the record, the job waits, jobs go on; after three errors it is asked no more."""
     plugin = raising(1)
     journal = Full(0)
     chosen = config(preempt="preempt/raising", preempt_mode="requeue", scheduler="greedy")

@@ -169,7 +169,7 @@ def test_what_cannot_be_is_said(
 
 
 def test_other_worlds_begin_with_what_they_hold() -> None:
-    """Nobody can place jobs there but the world."""
+    """Only the world can place jobs there."""
     workload = Workload(name="log.swf", jobs=iter(()))
     config = Config(workload=WorkloadTable(warm=True), world=WorldTable(name="world/of_mine"))
     with pytest.raises(ConfigError, match="it is for the simulated world"):

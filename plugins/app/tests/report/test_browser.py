@@ -55,7 +55,7 @@ def test_six_jobs(page: Page, seed: Path) -> None:
 
 
 def test_curves_say_how_many_cores_and_jobs(page: Page, seed: Path) -> None:
-    """40 cores are in use and three jobs suspended while job 490 runs (27 s to 57 s); nobody waits."""
+    """40 cores are in use and three jobs suspended while job 490 runs (27 s to 57 s); none waits."""
     page.open(seed, "from=30&to=50")
     charts = page.state()["charts"]
     assert {round(value) for value in charts["cores"]} == {40}

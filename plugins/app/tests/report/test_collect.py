@@ -74,7 +74,7 @@ def test_lanes_are_the_numbers_of_the_cpus() -> None:
 
 
 def test_jobs_on_the_same_cpus_lie_beside_one_another() -> None:
-    """Two at once have a half each; who was there before alone, and elsewhere, keeps all."""
+    """Two at once have a half each; what was there before alone, and elsewhere, keeps all."""
     places = Places(CLUSTER)
     one, other = (places.number({"nodes": node, "cpus": {node: "0-3"}}) for node in ("a1", "a2"))
     found = lanes([(0, 10, one), (10, 30, one), (12, 20, other), (20, 40, one)], places)
@@ -171,7 +171,7 @@ def test_what_is_not_drawn_is_summed_up() -> None:
 
 
 def test_small_jobs_are_left_to_the_sums(tmp_path: Path, kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever took part in a preemption is drawn, however small; the page's figures are about all."""
+    """A job that took part in a preemption is drawn, however small; the page's figures are about all."""
     monkeypatch.setattr(collecting, "MOST_JOBS", 3)
     jobs = {
         str(at): kit.job(intervals=[kit.interval("RUNNING", 0, at + 1, "n1", {"n1": "0-3"})])
@@ -187,7 +187,7 @@ def test_small_jobs_are_left_to_the_sums(tmp_path: Path, kit: Any, monkeypatch: 
 
 # ------------------------------------------------------------------------------------------ sentences
 def test_a_decision_in_words() -> None:
-    """The reason, whom it could displace, who is protected by which rule, whom it took."""
+    """The reason, which jobs it could displace, which rule protects which, and which it took."""
     decision = {
         "outcome": "preempts",
         "reason": "Resources",

@@ -67,7 +67,7 @@ def test_use_of_gpus(figures: dict[str, Any]) -> None:
 
 
 def test_stranded_gpus(figures: dict[str, Any]) -> None:
-    """high has the whole node for 20 of 150 s, so that two GPUs are free and of use to nobody."""
+    """high has the whole node for 20 of 150 s, so that two GPUs are free and of use to no job."""
     assert figures["gpus_stranded"] == round(2 * 20 / 150, 6)
     assert figures["gpu_fragmentation"] == 1.0
 
@@ -76,7 +76,7 @@ def test_fairness(figures: dict[str, Any]) -> None:
     """Two jobs share for 20 s: low meets 170/150 jobs on average, so 4 GPUs are 17/15 of its fair share.
 
     Alone on that share it would take 100 s * 17/15; it took 150 s, which is 45/34 of it. high asks for half of the
-    GPUs and meets two jobs, which is its fair share; it waited for nobody: 1.
+    GPUs and meets two jobs, which is its fair share; it waited for none: 1.
     """
     low, high = 45 / 34, 1.0
     assert figures["finish_time_fairness_worst"] == round(low, 6)
@@ -127,12 +127,12 @@ def test_what_is_free_and_of_use() -> None:
     free, stranded, unusable = seen.figures(100.0)
     assert free == 2 * 60 + 8 * 40 + 4 * 100
     assert stranded == 4 * 30  # v without CPUs; the 2 GPUs of a are of use to fast
-    # a, 60 s: four and the v100s cannot; a, 40 s: the v100s cannot; v, 70 s: fast cannot; v, 30 s: nobody can
+    # a, 60 s: four and the v100s cannot; a, 40 s: the v100s cannot; v, 70 s: fast cannot; v, 30 s: none can
     assert unusable == 120 * 3 / 4 + 320 * 2 / 4 + 280 * 1 / 4 + 120
 
 
 def test_quota_alone_has_no_fragments() -> None:
-    """Where a node holds more GPUs than it has, nobody places them, and there is nothing to say."""
+    """Where a node holds more GPUs than it has, nothing places them, and there is nothing to say."""
     seen = Fragments(Cluster(nodes=NODES), {})
     many, of_many = held(0, 9, 1)
     seen.change(many, of_many, -1, 0.0)

@@ -35,7 +35,7 @@ def test_six_jobs_over_nodes() -> None:
 
 
 def test_lost_and_suspended_time_is_marked(tmp_path: Path, kit: Any) -> None:
-    """A start that a requeue threw away, and a job that is stopped with nobody over it; a column is 1 s."""
+    """A start that a requeue threw away, and a job that is stopped with none over it; a column is 1 s."""
     cpus = {"n1": "0-3"}
     lost = [kit.interval("RUNNING", 0, 40, "n1", cpus), kit.interval("RUNNING", 60, 100, "n1", cpus, 1)]
     stopped = [
@@ -60,7 +60,7 @@ def test_lost_and_suspended_time_is_marked(tmp_path: Path, kit: Any) -> None:
     assert rows["n2"][:50].count("=") == 49
     assert rows["n2"][50:].count("-") == 49
     cores = next(line for line in lines if line.startswith("cores"))[9:]
-    # 8 of 16 cores until 40 s, then 4, nobody but a after 60 s
+    # 8 of 16 cores until 40 s, then 4, only a after 60 s
     assert (cores[5], cores[45], cores[55], cores[80]) == ("▄", "▂", " ", "▂")
 
 

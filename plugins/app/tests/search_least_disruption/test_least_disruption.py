@@ -80,7 +80,7 @@ def view(nodes: int = 64, cpus: int = 1) -> ClusterView:
 
 @attrs.define
 class CountingAttempt:
-    """Wants nodes; a node is free once all who are on it have been removed."""
+    """Wants nodes; a node is free once all that are on it have been removed."""
 
     nodes: int
     wanted: int
@@ -222,7 +222,7 @@ def test_work_is_time_and_cpus(cpus: tuple[int, ...] | None, expected: int) -> N
 
 
 def test_the_work_of_a_heterogeneous_job_is_that_of_all_its_components() -> None:
-    """Ten seconds on one CPU and on three; a job by itself counts alone, whoever stands beside it."""
+    """Ten seconds on one CPU and on three; a job by itself counts alone, whatever stands beside it."""
     parts = [job(1, [0]), job(2, [1, 2, 3])]
     there: Any = view()
     there.components = lambda _: parts
@@ -252,7 +252,7 @@ def test_two_on_one_node_both_leave() -> None:
 
 
 def test_no_job_is_taken_if_nothing_helps() -> None:
-    """Somebody who is no candidate sits on the node that is missing."""
+    """A job that is no candidate sits on the node that is missing."""
     jobs = [job(1, [0]), job(2, [1])]
     others = [job(7, [1])]
     assert choose(attempt_over(jobs, 2, 2, others), jobs) is None
@@ -362,7 +362,7 @@ def test_choices_among_jobs_that_stand_alone_are_the_best(
 def test_the_quick_choice_is_minimal_and_the_bound_holds(
     case: tuple[Blockers, list[int], int],
 ) -> None:
-    """Nobody in it can be given back."""
+    """None in it can be given back."""
     blockers, price, need = case
     groups = Counter(blockers.values())
     good = good_choice(groups, price, need)
@@ -453,7 +453,7 @@ def test_out_of_effort_is_an_error_inside() -> None:
 
 
 def test_the_limit_is_admitted_and_the_choice_still_minimal() -> None:
-    """What is returned then is a choice from which nobody can be given back."""
+    """What is returned then is a choice from which none can be given back."""
     blockers, runs = tangle(60, 120)
     held: dict[int, list[int]] = {at: [] for at in range(60)}
     for node, group in blockers.items():

@@ -110,7 +110,7 @@ def test_parts_of_two_kinds_never_share_a_gpu() -> None:
     ],
 )
 def test_a_whole_node(asked: dict[str, int], held: dict[str, tuple[int, ...]]) -> None:
-    """`--exclusive` takes what the node has; who wants a part has no use for the other GPUs."""
+    """`--exclusive` takes what the node has; a job that wants a part has no use for the other GPUs."""
     cluster = (node("n1", cpus=16, gres={"gpu": 2, "gpu_milli": 2000}),)
     job = JobSpec(id="1", run_time=10, gres=asked, exclusive=Exclusive.NODE)
     allocation = replay_table([job], cluster=cluster, config=SITE).history("1").intervals[0][3]

@@ -136,7 +136,7 @@ def test_each_value_does_what_it_would_alone(tmp_path: Path, config: Path) -> No
 
 
 def test_the_summary_says_what_each_key_does(tmp_path: Path, config: Path) -> None:
-    """Means over the other keys, and a mark for whoever is on the pareto front."""
+    """Means over the other keys, and a mark for each run on the pareto front."""
     done = run(
         "sweep",
         config,

@@ -85,7 +85,7 @@ def test_runs_are_known_by_all_that_decides_them(config: Path) -> None:
     ],
 )
 def test_a_workload_is_read_again_only_where_that_matters(config: Path, vary: str, ways: int) -> None:
-    """Else the parsed jobs are shared; of a foreign reader nobody knows what it looks at."""
+    """Else the parsed jobs are shared; of a foreign reader it is not known what it looks at."""
     found = variants_of(config, vary)
     assert len({reading_key(each, alike=True) for each in found}) == ways
     assert len({reading_key(each, alike=False) for each in found}) == 2

@@ -237,7 +237,7 @@ def test_the_lease_has_the_name_that_the_file_gives_it(
     done = _run("drive", str(policy), "--nodes", "n[1-4]", "--dry-run", "--state", str(tmp_path / "state"))
     assert done.exit_code == 0, done.output
     assert "ReservationName=pilot StartTime=now EndTime=now+60" in done.output
-    assert "makeway holds n[1-2]" in done.output  # the recorded one is somebody else's then
+    assert "makeway holds n[1-2]" in done.output  # the recorded one is another's then
     assert "ReservationName=makeway" not in done.output
     advice = _run("advise", str(policy))
     assert "reservation makeway holds n[1-2]" in advice.output

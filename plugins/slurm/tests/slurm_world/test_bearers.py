@@ -40,7 +40,7 @@ def seen(state: str, restarts: int, submitted: str) -> LiveJob:
     ],
 )
 def test_who_has_the_number(shown: list[tuple[str, int, str]], another: bool) -> None:
-    """slurm-live 3: JobId, Restarts and SubmitTime together say who it is."""
+    """slurm-live 3: JobId, Restarts and SubmitTime together say which job it is."""
     bearers = Bearers()
     found = [bearers.is_another(seen(*each)) for each in shown]
     assert found == [*[False] * (len(shown) - 1), another]

@@ -77,7 +77,7 @@ def test_without_a_limit_nothing_changes() -> None:
 
 # ----------------------------------------------------------------------------------------- hints
 class Touching(FakeClock):
-    """A clock at whose third wait somebody touches a file."""
+    """A clock at whose third wait a file is touched."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ from makeway_slurm_world.talking.runner import Answer, Hand
 from makeway_slurm_world.talking.words import Order, Question
 
 # The fake is made of the rules (slurm-live 1 to 4): it starts, suspends, requeues and prints. Two jobs that run
-# on one node, or a requeue of finished work, are errors of whoever drives it.
+# on one node, or a requeue of finished work, are errors of what drives it.
 CPUS = 4
 REQUEUE_DELAY = 121.0
 """Seconds until a requeued job is eligible again, by default (slurm-live 2.1)."""
@@ -407,7 +407,7 @@ class Run:
         self.live = self.journal = None
 
     def until(self, seconds: float) -> None:
-        """Go on for so long; whoever was killed is started again after 5 s."""
+        """Go on for so long; what was killed is started again after 5 s."""
         until = self.clock.now() + seconds
         while self.clock.now() < until:
             try:
@@ -420,7 +420,7 @@ class Run:
                 self.clock.advance(5.0)
 
     def hand_back(self, kills: set[tuple[int, str]] | None = None) -> None:
-        """Give everything back; whoever is killed meanwhile begins again."""
+        """Give everything back; what is killed meanwhile begins again."""
         self.end()
         self.slurm.kill_at = kills or set()
         back = None
@@ -512,7 +512,7 @@ def test_several_deaths_in_a_row(tmp_path: Path, mode: str, seed: int) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("mode", MODES)
 def test_death_during_the_hand_back(tmp_path: Path, mode: str, when: str) -> None:
-    """Whoever is killed while giving back begins again, and nothing is left behind."""
+    """What is killed while giving back begins again, and nothing is left behind."""
     for at in range(MOST_ORDERS):
         folder = tmp_path / f"{at}"
         folder.mkdir()
@@ -580,7 +580,7 @@ def _meddled(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_victim_has_just_ended_by_itself(tmp_path: Path, mode: str) -> None:
-    """R7: it is not done again, and who wanted its place gets it."""
+    """R7: it is not done again, and what wanted its place gets it."""
 
     def end(slurm: Meddled) -> None:
         for job in slurm.jobs.values():
@@ -650,7 +650,7 @@ def test_slurm_gives_the_number_of_a_job_that_it_lost_to_another(
 
 
 def test_the_lease_lasts_though_looks_are_rare(tmp_path: Path) -> None:
-    """A site whose hooks nudge makeway looks once in some minutes; nobody else may start meanwhile."""
+    """A site whose hooks nudge makeway looks once in some minutes; nothing else may start meanwhile."""
     run = Run(tmp_path, "requeue")
     run.settings = Settings(nodes="n[1-2]", poll=300.0, lease=60.0)
     run.until(400.0)
@@ -660,7 +660,7 @@ def test_the_lease_lasts_though_looks_are_rare(tmp_path: Path) -> None:
 
 
 class Timetable(FakeClock):
-    """A clock at which things happen while somebody waits."""
+    """A clock at which things happen while something waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -859,7 +859,7 @@ def test_death_while_a_heterogeneous_job_makes_way(tmp_path: Path, when: str) ->
 
 @pytest.mark.slow
 def test_components_are_handed_back_as_they_were(tmp_path: Path) -> None:
-    """Killed for good at any command: whoever waits has the user's own list, and no nodes of makeway's."""
+    """Killed for good at any command: a job that waits has the user's own list, and no nodes of makeway's."""
     plain, _, _ = _het_victim(tmp_path / "plain", set())
     plain.end()
     for at in range(len(plain.slurm.orders)):

@@ -80,7 +80,7 @@ def _displaced(folder: Path, file: Path | None = None) -> tuple[Driven, list[Any
 @pytest.fixture
 def driven(tmp_path: Path) -> Iterator[Driven]:
     run, _ = _displaced(tmp_path)
-    run.board.wake = run.pin  # whoever asks here is the loop itself
+    run.board.wake = run.pin  # what asks here is the loop itself
     yield run
     run.board.close()
     run.run.end()
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pyte
 # --------------------------------------------------------------------------------------- socket
 @pytest.fixture
 def served(driven: Driven, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driven]:
-    """Serve a board that is pinned up, whoever asks: the loop of a test turns in no thread."""
+    """Serve a board that is pinned up, whatever asks: the loop of a test turns in no thread."""
     pinned = driven.board.queue()
     monkeypatch.setattr(driven.board, "queue", lambda user=None: _only(pinned, user))
     path = tmp_path / ("deep" * 30) / "socket"

@@ -81,7 +81,7 @@ def test_what_jobs_hold_is_what_slurm_gave_them(found: Look) -> None:
 
 
 def test_the_engine_finds_for_each_job_the_reason_that_slurm_gives(found: Look) -> None:
-    """Nobody starts, as in the recording; jobs behind the first blocked one wait for it (Priority)."""
+    """No job starts, as in the recording; jobs behind the first blocked one wait for it (Priority)."""
     config = attrs.evolve(
         found.config, scheduler=attrs.evolve(found.config.scheduler, clockwork={"preset": "ideal"})
     )

@@ -30,7 +30,7 @@ TRIAL = Path(__file__).parents[4] / "examples" / "slurm-trial"
 LIMIT = 90.0
 """Seconds after which something that has to happen counts as not happening."""
 QUIET = os.environ.get("MAKEWAY_QUIET") == "1"
-"""Whether nobody else works here, so that seconds count; else only the order of things does."""
+"""Whether nothing else runs here, so that seconds count; else only the order of things does."""
 APART = 3.0
 """Seconds by which instants may differ from those of a replay."""
 SUSPEND_WAIT = 2.0
@@ -347,7 +347,7 @@ def test_a_heterogeneous_job_starts_and_makes_way_as_one(site: Site) -> None:
     words = ["-p", "high", "-N1", "-n4", "-x", "n4", ":", "-p", "high", "-N1", "-n4"]
     urgent = site.submit(*words, seconds=15)
     site.slurm("scancel", low[2])
-    site.until("somebody makes way", lambda: "PENDING" in {site.word(job) for job in low[:2]})
+    site.until("a job makes way", lambda: "PENDING" in {site.word(job) for job in low[:2]})
     site.end(signal.SIGKILL)
     site.drive()
     site.runs(urgent)
@@ -383,7 +383,7 @@ def test_the_controller_goes_and_comes_back(site: Site, number: int) -> None:
 
 
 def test_a_node_goes_down_and_comes_back(site: Site) -> None:
-    """R6: its jobs are requeued by Slurm; makeway places nobody there until it is back."""
+    """R6: its jobs are requeued by Slurm; makeway places no job there until it is back."""
     site.drive()
     site.slurm("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test")
     first = site.submit("-p", "low", "-N1", "-n4", "-w", "n1")
@@ -411,7 +411,7 @@ def test_a_node_goes_down_between_displacing_and_start(site: Site) -> None:
         stopped[:] = [job for job in site.jobs().values() if job.word == "SUSPENDED"]
         return bool(stopped)
 
-    site.until("somebody is stopped", is_stopped)
+    site.until("a job is stopped", is_stopped)
     (victim,) = stopped
     (down,) = victim.nodes
     assert site.word(urgent) == "PENDING"
@@ -450,7 +450,7 @@ def test_finished_work_is_not_done_again(site: Site) -> None:
     site.until("it is done", lambda: site.word(done) == "COMPLETED")
     site.slurm(*orders.requeue(done).words)
     follower = site.submit("-p", "low", "-N1", "-n4", "-w", "n1", seconds=0)
-    site.until("whoever came later is done", lambda: site.word(follower) == "COMPLETED")
+    site.until("the job that came later is done", lambda: site.word(follower) == "COMPLETED")
     assert site.word(done) == "COMPLETED"
 
 
@@ -469,7 +469,7 @@ def _on_nodes(story: Any) -> dict[str, list[str]]:
 def test_it_is_as_in_the_simulated_world(site: Site, mode: str) -> None:
     """R3: the same victims, the same nodes, the same order on each node, and each decision told the same events.
 
-    At night, when nobody else works, also the same instants: within 3 s, and the wait after a suspension.
+    At night, when nothing else runs, also the same instants: within 3 s, and the wait after a suspension.
     """
     site.drive(None if mode == "requeue" else SUSPEND)
     loop = "i=0; while [ $i -lt {0} ]; do sleep 1; i=$((i+1)); done"
@@ -580,7 +580,7 @@ def test_a_hook_script_nudges_makeway(tmp_path: Path) -> None:
 
 
 def test_when_makeway_is_dead_the_lease_ends_and_slurm_goes_on(site: Site) -> None:
-    """R9: nobody starts before, and what makeway left open is mended by `release`."""
+    """R9: no job starts before, and what makeway left open is mended by `release`."""
     site.drive(None, "--lease", "12")
     site.end(signal.SIGKILL)
     late = site.submit("-p", "low", "-N1", "-n4", "-w", "n1")

@@ -1,7 +1,7 @@
 """Displace the jobs that lose the least work, and none of them too often (``preempt/least_work_lost``).
 
 Which jobs may displace which is Slurm's affair: by the tiers of partitions, by the lists of QOS, or by both. Among
-those who may be displaced, the job goes first that loses the fewest core-seconds: those since its last
+those that may be displaced, the job goes first that loses the fewest core-seconds: those since its last
 checkpoint, or since its start. A job that had to make way so many times within so long a time is protected
 until the window has moved on: the loop guard.
 """
@@ -61,7 +61,7 @@ def makeway_settings() -> type[Settings]:
     return Settings
 
 
-# ----------------------------------------------------------------------------- who, and how
+# ----------------------------------------------------------------------------- which, and how
 def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[Job]:
     """Return those of `jobs` that `preemptor` may displace, order kept."""
     tier = preemptor.partition.priority_tier
@@ -159,7 +159,7 @@ def guarded_until(job: Job, settings: Settings, now: Seconds) -> Seconds | None:
 def makeway_preempt_candidates(
     preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
 ) -> Candidates:
-    """Name who may be displaced, least work lost first; ties: the latest start, then the latest submission.
+    """Name what may be displaced, least work lost first; ties: the latest start, then the latest submission.
 
     Exempt times, partitions that do not overlap, licences and heterogeneous jobs are dealt with by
     `makeway_slurm_rules.preemption`, as in Slurm.

@@ -18,7 +18,7 @@ windows        prime time
 site           all of it together: what the rules ask about jobs (section 2)
 requests, room what jobs ask for, what vnodes have free (1.9)
 victims        which jobs, in which order (2.5, 3.3)
-reasons        what blocks, and who can help (3.4)
+reasons        what blocks, and what can help (3.4)
 search         take, cull, let off (3.5, 3.6)
 actions        how victims make way (section 4)
 order, resume  the queue with suspended jobs in it (3.2, 5)

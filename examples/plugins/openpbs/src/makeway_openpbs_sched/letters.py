@@ -50,7 +50,7 @@ class Order:
             lowest = self.percents[at] + 1 if at < len(self.percents) else 0
             if lowest <= left <= highest:
                 return self.groups[at] if at < len(self.groups) else ""
-        return self.groups[0]  # percents need not fall; who is in no range is in the first
+        return self.groups[0]  # percents need not fall; a job in no range is in the first
 
 
 def order_of(text: str, *, deletion: bool = True) -> Order:

@@ -151,7 +151,7 @@ class Search:
 
     # ---------------------------------------------------------------------------- letting off
     def _let_off(self, placement: Placement) -> list[int]:
-        """Return those who have to go, in the order taken (section 3.6); the preemptor counts as running."""
+        """Return those that have to go, in the order taken (section 3.6); the preemptor counts as running."""
         nodes = placement.allocation.nodes
         room = self._room(placement.allocation)
         victims = list(self._taken)

@@ -65,7 +65,7 @@ class OverLimit(enum.Enum):
 
 
 class Unsorted(enum.Enum):
-    """Who comes first where preempt_sort is unset, to 20.0 (section 1.6)."""
+    """Which comes first where preempt_sort is unset, to 20.0 (section 1.6)."""
 
     SOURCE = "source"
     """By value, then the job's place in the server's list."""

@@ -59,7 +59,7 @@ def _moment(value: Any) -> datetime | None:
 
 @attrs.frozen(kw_only=True)
 class Rule:
-    """``[[policy.settings."protect/calendar".rule]]``: who is safe, and when."""
+    """``[[policy.settings."protect/calendar".rule]]``: which jobs are safe, and when."""
 
     name: str
     accounts: tuple[str, ...] = ()
