@@ -91,7 +91,7 @@ ABOUT = {
 
 
 def first() -> Any:
-    """Return a plugin that lets anybody preempt anybody but has no opinion on how."""
+    """Return a plugin that lets any job preempt any other but has no opinion on how."""
 
     def candidates(preemptor: Job, active: Sequence[Job]) -> Candidates:
         mine = preemptor.partition.priority_tier

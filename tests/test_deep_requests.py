@@ -1,4 +1,4 @@
-"""Hold the scheduler that tries one job of each request to the loop that tries everybody."""
+"""Hold the scheduler that tries one job of each request to the loop that tries all."""
 
 from __future__ import annotations
 
@@ -137,14 +137,14 @@ def test_fewer_are_asked() -> None:
     "more", [{"SLOT_RESERVE": "MAX_RESERVE_TIME[20]"}, {"DISPATCH_WINDOW": "8:00-20:00"}]
 )
 def test_where_more_than_the_request_counts(more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reserved slots depend on what stands before a job, and windows on the time: everybody is tried."""
+    """Reserved slots depend on what stands before a job, and windows on the time: all are tried."""
     monkeypatch.setattr(Requests, "many", 2)
     monkeypatch.setattr(Requests, "__init__", lambda *_: pytest.fail("it is not to be made"))
     replay(_config(**more), _jobs(0)[:20], (), Options(keep=False))
 
 
 def test_records_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So everybody is tried where they are kept."""
+    """So all are tried where they are kept."""
     monkeypatch.setattr(Requests, "__init__", lambda *_: pytest.fail("it is not to be made"))
     replay(_config(), _jobs(0)[:20], (), Options(sink=lambda line: None))
 

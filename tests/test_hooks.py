@@ -369,7 +369,7 @@ def test_by_request() -> None:
 
 
 def test_hook_preempt_candidates() -> None:
-    """Anybody may be displaced, so the later job takes the node of the earlier one."""
+    """Any job may be displaced, so the later job takes the node of the earlier one."""
     chosen = attrs.evolve(
         config(preempt="example", preempt_mode=("requeue",), plugins=()),
         scheduler=SchedulerTable(type="builtin", clockwork={"requeue_delay": 100.0}),
@@ -419,7 +419,7 @@ def test_hook_displaces_by() -> None:
 
 
 def test_hook_preempt_mode() -> None:
-    """Everybody is suspended, whatever the cluster's mode says."""
+    """All are suspended, whatever the cluster's mode says."""
     result = run("makeway_preempt_mode")
     job = attrs.evolve(result.recorder.histories["1"].job)
     assert result.engine.ledger.mode_of(job) is model.PreemptMode.SUSPEND
@@ -442,7 +442,7 @@ def test_hook_search() -> None:
 
 
 def test_hook_preempt_action() -> None:
-    """Ten minutes for everybody: the victim, which needs 60 s, ends by itself before its time is up."""
+    """Ten minutes for all: the victim, which needs 60 s, ends by itself before its time is up."""
     result = run("makeway_preempt_action", **PREEMPTING)
     assert starts(result)["2"] == 60.0
 

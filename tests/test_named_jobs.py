@@ -1,4 +1,4 @@
-"""Jobs that a policy names start, and make way, alike whether or not anybody records attempts."""
+"""Jobs that a policy names start, and make way, alike whether or not attempts are recorded."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def test_one_without_an_opinion_has_no_say() -> None:
 
 
 def test_traces_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So everybody is tried where they are kept."""
+    """So all are tried where they are kept."""
     monkeypatch.setattr(OneByOne, "__init__", lambda *_: pytest.fail("it is not to be made"))
     options = Options(sink=lambda line: None, plugins={"longest": Policy()}, traced=lambda job: job.id == "3")
     replay(_config(), _jobs(0)[:20], (), options)

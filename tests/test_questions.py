@@ -129,7 +129,7 @@ QUESTIONS = [
     ),
     Question(
         DESY,
-        "idle nodes are taken before anybody has to go",
+        "idle nodes are taken before any job has to go",
         REQUEUE,
         (job(1, **LOW), job(2, 50, **HIGH)),
         {"1": [0], "2": [50]},

@@ -52,7 +52,7 @@ def test_a_task_that_starts_again_keeps_its_record() -> None:
 
 
 def test_a_task_that_is_set_apart_has_the_record_that_was_shared() -> None:
-    """Those that are left stand behind jobs that have come since; its start changes nothing more
+    """Those that are left stand behind jobs that have come since; its start changes nothing more.
 
     Recorded: preempt_array_aging.
     """

@@ -262,7 +262,7 @@ def _fields(job: Job) -> dict[str, Any]:
 def test_more_licences_than_there_are_can_never_be_had(
     config: dict[str, Any], wanted: dict[str, int], either: bool, reason: str
 ) -> None:
-    """The job is refused, as by sbatch, and does not wait for ever, nor does anybody make way for it."""
+    """The job is refused, as by sbatch, and does not wait for ever, nor does any job make way for it."""
     asks = spec("asks", "hi", 10.0, 20.0, licenses=wanted, licenses_any=either)
     run = table(config, HOLDER, asks)
     assert {job: why for job, _, why in run.run.recorder.unrunnable} == ({"asks": reason} if reason else {})

@@ -229,7 +229,7 @@ class Raising:
 
 
 class InCircles:
-    """Lets everybody displace everybody."""
+    """Lets any job displace any other."""
 
     @hookimpl
     def makeway_preempt_candidates(self, active: Sequence[Job]) -> Any:

@@ -56,7 +56,7 @@ def run(tmp_path: Path, profile_: str | None, name: str, body: str) -> str:
 
 @pytest.mark.slow
 def test_it_finds_what_is_plainly_wrong(tmp_path: Path) -> None:
-    """A policy that names everybody twice is found in a few runs as well."""
+    """A policy that names every job twice is found in a few runs as well."""
     said = run(tmp_path, "quick", "twice", TWICE)
     assert "No candidate is named twice" in said
     assert "2 passed" not in said

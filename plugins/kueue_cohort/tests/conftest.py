@@ -18,7 +18,7 @@ def _quota(amount: float, flavor: str = "default", resource: str = "cpu", **limi
 
 
 def _queue(name: str, *quotas: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a queue of the cohort ``all`` that reclaims from anybody, and preempts lower priorities of its own."""
+    """Return a queue of the cohort ``all`` that reclaims from any other, and preempts lower priorities of its own."""
     policies = {"cohort": "all", "within_queue": "LowerPriority", "reclaim": "Any"}
     return {"name": name, "quotas": list(quotas), **policies, **more}
 

@@ -117,7 +117,7 @@ def _steps(config: Config, jobs: list[JobSpec]) -> list[object]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_decided_otherwise(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where everybody is tried, each step leaves the same of every job."""
+    """Where all are tried, each step leaves the same of every job."""
     monkeypatch.setattr(Requests, "many", 2)
     tries: list[str] = []
     try_start = Placer.try_start
@@ -210,7 +210,7 @@ def test_what_stops_a_suspended_job_is_what_limits_say() -> None:
 
 
 def test_closed_hosts_are_what_all_jobs_leave() -> None:
-    """What is kept from one moment to the next is what looking at everybody comes to."""
+    """What is kept from one moment to the next is what looking at all comes to."""
     shut = set[int]()
 
     def look(engine: Engine) -> None:

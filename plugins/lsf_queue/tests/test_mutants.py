@@ -132,7 +132,7 @@ def _wrapped(wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
 
 MUTANTS: Sequence[Any] = [
     # ---- the relation
-    pytest.param("test_the_relation", [("relation", "can_preempt", _any_lower)], id="anybody lower"),
+    pytest.param("test_the_relation", [("relation", "can_preempt", _any_lower)], id="any lower"),
     pytest.param("test_the_relation", [("relation", "can_preempt", _also_equal)], id="equal priorities too"),
     pytest.param(
         "test_the_relation",
@@ -144,7 +144,7 @@ MUTANTS: Sequence[Any] = [
     pytest.param(
         "test_no_job_slips_into_a_gap",
         [("gaps", "may_use", _yes), ("gaps", "not_offered", _none_closed)],
-        id="anybody uses the slots of suspended jobs",
+        id="any job uses the slots of suspended jobs",
     ),
     pytest.param(
         "test_no_job_slips_into_a_gap", [("gaps", "may_use", _yes)], id="unrelated higher queues do"

@@ -330,7 +330,7 @@ def _end(config: Config, jobs: list[JobSpec]) -> list[Any]:
 
 
 def test_a_job_may_have_more_hosts_than_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not known to wait by the slots of those alone, whether or not anybody hears why jobs wait."""
+    """It is not known to wait by the slots of those alone, whether or not it is heard why jobs wait."""
     monkeypatch.setattr(Requests, "many", 2)
     config = attrs.evolve(
         _site(Random(0)),

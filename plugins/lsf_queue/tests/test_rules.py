@@ -312,7 +312,7 @@ def test_run_limits_do_not_run_while_suspended(lsf: Lsf) -> None:
 
 # --------------------------------------------------------------------------------------- states
 def test_states_of_people(lsf: Lsf) -> None:
-    """0.3: USUSP is a person's doing, PSUSP a hold; neither is a victim of anybody."""
+    """0.3: USUSP is a person's doing, PSUSP a hold; neither is a victim of any job."""
     site = lsf(PAIR, "h1(2)")
     table = site.run(
         "L1 low; L2 low; P low start=1; H high n=2 start=5",

@@ -181,7 +181,7 @@ def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
 
 @pytest.mark.slow
 def test_a_job_that_limits_keep_out_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though all candidates make way: that is asked before anybody is taken off the books."""
+    """Though all candidates make way: that is asked before any job is taken off the books."""
     asked: list[bool] = []
     is_kept_out = _Prober.is_kept_out
 

@@ -422,7 +422,7 @@ def test_x9_within_a_class_by_a_soft_limit(play: Any) -> None:
     ],
 )
 def test_k02_is_said_only_where_there_is_no_preemptee(play: Any, running: str, said: bool) -> None:
-    """K02 asks whether anybody on a feasible node is marked PREEMPTEE (12.1)."""
+    """K02 asks whether any job on a feasible node is marked PREEMPTEE (12.1)."""
     run = play(running, "H(high,4p)", traced="H")
     assert run.victims == []
     assert run.decisions

@@ -1,4 +1,4 @@
-"""Hold naming one job after the other to ordering the whole queue for each pass, and asking about everybody in it."""
+"""Hold naming one job after the other to ordering the whole queue for each pass, and asking about all in it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def without_waits(record: str) -> list[str]:
 def test_who_is_passed_over_would_be_tried_in_vain(
     mode: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same record with everybody tried whenever something was given back."""
+    """The same record with all tried whenever something was given back."""
     random = Random(seed)
     specs = [attrs.evolve(spec, qos=random.choice(("low", "mid", "high"))) for spec in jobs(seed, 100)]
     qos = {"low": {}, "mid": {"preempt": "low"}, "high": {"preempt": "low,mid", "preempt_mode": "cancel"}}
@@ -145,7 +145,7 @@ def test_who_is_passed_over_would_be_tried_in_vain(
 def test_who_lacks_room_beside_its_own_row_would_be_tried_in_vain(
     scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With gang, too: the same record with everybody tried, but for why a job waits."""
+    """With gang, too: the same record with all tried, but for why a job waits."""
     partitions = {
         "low": {"default": True},
         "high": {"priority_tier": 2, "nodes": "n[2-5]", "preempt_mode": "off" if seed % 2 else None},

@@ -24,7 +24,7 @@ def _job(index: int, node: int, at: float) -> Job:
 
 @pytest.mark.parametrize("rarely", [1, 10, 400])
 def test_lists_say_who_is_there(rarely: int) -> None:
-    """In job-table order and node by node, however seldom anybody asks."""
+    """In job-table order and node by node, however seldom they are asked for."""
     chance = Random(rarely)
     active = ActiveJobs(cast(Cluster, SimpleNamespace(nodes=range(NODES))))
     there: dict[int, Job] = {}

@@ -36,7 +36,7 @@ class Silent:
 
     @hookimpl
     def makeway_search(self, attempt: Attempt, candidates: Candidates) -> None:
-        """Try everybody and say nothing, so that the next search would see the traces."""
+        """Try all and say nothing, so that the next search would see the traces."""
         for job, mode in zip(candidates.jobs, candidates.modes, strict=True):
             attempt.remove(job, mode)
 

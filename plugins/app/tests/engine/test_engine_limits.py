@@ -371,7 +371,7 @@ def test_a_licence_does_not_lift_the_limit_of_a_component() -> None:
 
 
 class Barred(OneRunning):
-    """The first node is closed to everybody of tier 2."""
+    """The first node is closed to all of tier 2."""
 
     def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> int:
         """Close it."""

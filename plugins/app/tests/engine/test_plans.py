@@ -191,7 +191,7 @@ def test_what_no_end_can_do_is_refused_by_name(mode: PreemptMode, more: dict[str
 
 
 def test_no_job_is_stopped_that_nothing_resumes() -> None:
-    """Whether or not anybody plans."""
+    """Whether or not anything plans."""
     for plan in (Planned(None), None):
         with pytest.raises(
             PolicyError, match=r"planned the mode suspend, but no plugin lets it go on; allowed: "

@@ -59,7 +59,7 @@ class Quota:
 
 
 class TakesAll:
-    """A search that takes everybody, whatever the condition."""
+    """A search that takes all, whatever the condition."""
 
     @hookimpl
     def makeway_search(self, attempt: Attempt, candidates: Candidates) -> Choice | None:
@@ -286,7 +286,7 @@ def test_a_limit_sees_the_usage_without_those_who_would_make_way() -> None:
 
 
 class Lower:
-    """Everybody of a lower tier is requeued."""
+    """All of a lower tier are requeued."""
 
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
