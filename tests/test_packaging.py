@@ -369,11 +369,11 @@ def test_core_alone_replays(fresh: Environment, config: Path) -> None:
 
 
 def test_core_alone_names_who_reads(fresh: Environment, tmp_path: Path) -> None:
-    """A file of another scheduler is answered by the name of the distribution that reads it."""
+    """A file of another scheduler is answered by the extra that brings its reader and its policies."""
     for name, brings in (
-        ("slurm.conf", "makeway-slurm"),
-        ("moab.cfg", "makeway-moab-qos"),
-        ("lsb.queues", "makeway-lsf-queue"),
+        ("slurm.conf", "makeway[slurm]"),
+        ("moab.cfg", "makeway[moab]"),
+        ("lsb.queues", "makeway[lsf]"),
     ):
         (tmp_path / name).write_text("ClusterName=x\n")
         done = fresh.makeway("replay", tmp_path / name)

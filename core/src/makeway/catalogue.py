@@ -29,13 +29,13 @@ def sections() -> Mapping[str, list[str]]:
 
 
 def reader_of(file: str, kind: str = "files") -> str | None:
-    """Return the distribution that reads files of this name; None: not known.
+    """Return what to install for files of this name, the policies that they name among it; None: not known.
 
     :param kind: ``files`` of configurations, or ``workloads``.
     """
     for dist, brought in _catalogue().items():
         if any(fnmatch.fnmatchcase(file, pattern) for pattern in brought.get(kind, ())):
-            return dist
+            return f"makeway[{brought['extra']}]" if "extra" in brought else dist
     return None
 
 

@@ -132,7 +132,7 @@ def test_a_job_that_made_way_keeps_its_place(site: Site) -> None:
 
 
 def test_what_a_waiting_job_asks_for_is_changed(site: Site) -> None:
-    """Name, memory, begin, and whom it waits for; the next daemon knows it all."""
+    """Name, memory, begin, and what it waits for; the next daemon knows it all."""
     daemon = site.up()
     blocker = site.submit("-n", "2", "--", "sleep", "600")
     site.until(lambda: site.state_of(blocker) == "RUNNING")

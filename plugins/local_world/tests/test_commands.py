@@ -21,7 +21,7 @@ Site = Any
 
 
 def test_an_urgent_job_stops_a_normal_one_and_lets_it_go_on(up: Site) -> None:
-    """The example of the README: the queue says for whom the victim makes way."""
+    """The example of the README: the queue says for which job the victim makes way."""
     victim = up.submit(
         "-n", "2", "--", "sh", "-c", "echo begun; while [ ! -e end ]; do sleep 0.05; done; echo done"
     )
@@ -416,7 +416,7 @@ def test_update_moves_a_waiting_job(up: Site) -> None:
 
 
 def test_the_journal_replays_with_the_same_decisions(up: Site) -> None:
-    """Who starts, is suspended, goes on and ends, in this order; nothing is run again, nothing refused comes back.
+    """What starts, is suspended, goes on and ends, in this order; nothing is run again, nothing refused comes back.
 
     A job of a replay starts at once. So each lasts longer than what happens to it takes, how slow the machine may be.
     """

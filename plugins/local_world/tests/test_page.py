@@ -222,7 +222,7 @@ def test_the_page_shows_who_makes_way_as_it_happens(up: Site, browser: Any) -> N
     browser.find_element("id", "zoomin").click()
     shown = "return document.getElementById('spanshown').textContent"
     up.until(lambda: browser.execute_script(shown).endswith("0:02:30"), "half of five minutes, up to now")
-    browser.refresh()  # who was suspended before is seen to have run, and then to be suspended
+    browser.refresh()  # what was suspended before is seen to have run, and then to be suspended
     up.until(lambda: browser.execute_script(drawn) == 3, "two pieces of the victim, one of the other")
     browser.execute_script(f"document.querySelector(\"tr[data-job='{low}']\").click()")
     said = "return document.getElementById('why').textContent"

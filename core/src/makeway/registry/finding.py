@@ -110,11 +110,6 @@ def tool(name: str, option: str) -> Any:
     raise PluginError(missing(option))
 
 
-def has_tool(name: str) -> bool:
-    """Whether any distribution brings the tool `name`."""
-    return bool(points(TOOLS, name=name))
-
-
 def offers(name: str) -> Installed | None:
     """Return what offers the plugin `name`; None: nothing does.
 

@@ -18,7 +18,6 @@ from makeway.measures import Measures
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.record import Archive, Decision, Line, Recorder
 from makeway.registry import Policies, tool
-from makeway.registry.finding import has_tool
 from makeway.state import State as RunState
 from makeway.worlds.api import World
 from makeway.worlds.clock import Clock
@@ -133,11 +132,9 @@ def replay(
 def measures_of(cluster: Cluster, *, always: bool) -> Measures | None:
     """Return what adds up the measures of a run on this cluster; None: nothing does.
 
-    :param always: also where they are of little use; else nothing is added up where nothing is there to do it.
-    :raises PluginError: they are asked for, and no distribution brings them.
+    :param always: also where they are of little use.
     """
-    counted = any(node.gres for node in cluster.nodes)
-    if not always and not (counted and has_tool("measures")):
+    if not always and not any(node.gres for node in cluster.nodes):
         return None
     found: Measures | None = tool("measures", "--metrics").measures_of(cluster, always=always)
     return found

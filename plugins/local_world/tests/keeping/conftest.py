@@ -189,7 +189,7 @@ def short() -> Iterator[Path]:
 
 @pytest.fixture
 def house(short: Path) -> Iterator[House]:
-    """Keepers, and nobody left afterwards."""
+    """Keepers, and none left afterwards."""
     found = House(short / "state")
     found.folder.mkdir()
     yield found

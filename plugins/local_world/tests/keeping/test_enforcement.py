@@ -58,7 +58,7 @@ def test_a_cgroup_is_made_with_its_limits(tmp_path: Path) -> None:
 
 
 def test_all_in_a_cgroup_are_killed_by_kernels_that_cannot(tmp_path: Path) -> None:
-    """Before 5.14 there is no cgroup.kill: who is in it is looked at, and killed one by one."""
+    """Before 5.14 there is no cgroup.kill: what is in it is looked at, and killed one by one."""
     with subprocess.Popen(["sleep", "600"]) as child:
         for part in (".", "job", "beside"):
             (tmp_path / part / "cgroup.kill").mkdir(parents=True)

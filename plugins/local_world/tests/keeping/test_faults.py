@@ -36,7 +36,7 @@ def alive(pid: int) -> bool:
 
 
 def test_a_keeper_ends_whose_run_directory_is_gone(house: Any) -> None:
-    """Nobody is left who could read how the job ended; it tried to write that for ever."""
+    """Nothing is left that could read how the job ended; it tried to write that for ever."""
     held = house.start("sleep", "1000").runs()
     leader = held.tree()[0].pid
     shutil.rmtree(held.place.path)
@@ -171,7 +171,7 @@ def test_keeper_killed_without_a_daemon(rig: Any) -> None:
 
 
 def test_a_stopped_job_whose_keeper_is_killed(rig: Any) -> None:
-    """Nobody is left standing for ever."""
+    """Nothing is left standing forever."""
     rig.submit("1", "sh", "-c", "setsid sleep 1000 & sleep 1001")
     rig.until_runs("1")
     rig.turn(lambda: len(list(proc.below(rig.keeper("1")))) >= 3)
@@ -220,7 +220,7 @@ FAILING = (
     "no executable",
     "no directory",
     "log in no directory",
-    "log is a FIFO nobody reads",
+    "log is a FIFO that is not read",
     "log is a directory",
 )
 
@@ -242,7 +242,7 @@ def starts_that_fail(short: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "no executable": ({"command": (str(short / "data"),)}, "Exec format error"),
         "no directory": ({"cwd": str(short / "gone")}, "it cannot enter its directory"),
         "log in no directory": ({"output": str(short / "gone/log")}, "its output cannot be opened"),
-        "log is a FIFO nobody reads": ({"output": str(short / "fifo")}, "No such device or address"),
+        "log is a FIFO that is not read": ({"output": str(short / "fifo")}, "No such device or address"),
         "log is a directory": ({"output": str(short)}, "Is a directory"),
     }
 
@@ -393,7 +393,7 @@ class Puppet:
 
 
 def test_a_victim_that_does_not_stop(rig: Any) -> None:
-    """The preemptor waits, and the record says who still runs."""
+    """The preemptor waits, and the record says which jobs still run."""
     rig.submit("1", "sleep", "1000")
     rig.until_runs("1")
     puppet = Puppet(rig, "1")
@@ -458,7 +458,7 @@ def test_memory_that_does_not_fit_may_be_refused(rig: Any, monkeypatch: pytest.M
 
 
 def test_memory_runs_short(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The youngest job of the lowest tier goes back to the queue, before the kernel kills anybody."""
+    """The youngest job of the lowest tier goes back to the queue, before the kernel kills any job."""
     rig.settings["memory_floor"] = 500
     free = [9000]
     monkeypatch.setattr("makeway_local_world.processes.memory.memory_available", lambda: free[0])
@@ -503,7 +503,7 @@ def test_what_the_kernel_says_of_memory(tmp_path: Path) -> None:
 
 
 def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ran out of memory: nobody killed it, and it is not put back to be killed again."""
+    """It ran out of memory: no person killed it, and it is not put back to be killed again."""
     rig.settings["cgroups"] = "auto"
     if not Cgroups.find(f"test-{rig.folder.parent.name}").base:
         pytest.skip("no cgroups here")
@@ -705,7 +705,7 @@ def test_gpus_by_uuid(rig: Any, short: Path) -> None:
 
 
 def test_a_gpu_taken_by_a_stranger(rig: Any) -> None:
-    """It is set aside, with the name of who has it, and looked at again."""
+    """It is set aside, with the name of what has it, and looked at again."""
     rig.inventory = Gpus()
     rig.inventory.pids = [(os.getpid(),), ()]
     rig.submit("1", "sleep", "1000", spec={"tasks": 1, "gres": {"gpu": 2}})

@@ -99,7 +99,7 @@ def test_what_json_has_nothing_for_is_refused() -> None:
 
 
 def test_descriptors_arrive_closed_for_programs() -> None:
-    """What came is the same file; whoever is executed does not get it."""
+    """What came is the same file; the program that is executed does not get it."""
     mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with mine, its:
         here, there = os.pipe()

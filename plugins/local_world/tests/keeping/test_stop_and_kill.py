@@ -79,12 +79,12 @@ def begin(house: Any, name: str, **request: Any) -> Any:
 
 
 def snapshot(held: Any) -> set[tuple[int, int]]:
-    """Return who is there, for certain."""
+    """Return what is there, for certain."""
     return {(each.pid, each.started) for each in held.tree()}
 
 
 def check_still(held: Any) -> None:
-    """See that nobody runs, and nobody is born; one that waited in D for its end may have ended."""
+    """See that nothing runs, and nothing is born; one that waited in D for its end may have ended."""
     before = snapshot(held)
     assert before
     # One that came out of D since is not yet stopped if it found no CPU.
@@ -261,7 +261,7 @@ def test_only_who_was_stopped_by_us_goes_on(house: Any) -> None:
 
 
 def test_who_moves_up_goes_on(house: Any) -> None:
-    """Children of one that ends belong to somebody else; that they were stopped is not forgotten."""
+    """Children of one that ends belong to another process; that they were stopped is not forgotten."""
     held = house.start("sh", "-c", "sleep 1000 & sleep 1001 & wait", leftovers="wait").runs()
     leader = held.until(lambda: held.tree()[0] if len(held.tree()) == 3 else None)
     tree = walk.Tree(leader.pid)
@@ -275,7 +275,7 @@ def test_who_moves_up_goes_on(house: Any) -> None:
 
 
 def test_a_look_that_misses_somebody_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that hops is caught in the end: while others come and go, nobody is taken for gone or stopped."""
+    """One that hops is caught in the end: while others come and go, none is taken for gone or stopped."""
 
     def seen(pid: int, state: str) -> Process:
         return Process(pid, "", "X", 0, 0, 0) if state == "X" else Process(pid, "hop", state, 1, pid, 0)
@@ -322,7 +322,7 @@ def test_one_in_d_that_nobody_holds_may_fork_yet(monkeypatch: pytest.MonkeyPatch
 
 
 def test_notice_before_the_stop(house: Any, short: Path) -> None:
-    """SIGTSTP reaches those who catch it; the stop comes after the delay."""
+    """SIGTSTP reaches those that catch it; the stop comes after the delay."""
     text = (
         "import signal, time\n"
         f"signal.signal(signal.SIGTSTP, lambda *_: open('{short}/noticed', 'w').close())\n"
