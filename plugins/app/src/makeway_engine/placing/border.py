@@ -53,12 +53,11 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
     """Check that a job takes no core of a running one, where no arbiter lets them take turns.
 
     Jobs that all share what they hold may overlap, and those of a partition that oversubscribes may lie on any: real
-    Slurm lets them (slurm-gang-and-select 4.3.4). Where a rule says so, a job that shares and was stopped since its
-    start is in no job's way.
+    Slurm lets them (slurm-gang-and-select 4.3.4). One that a person stopped and let go on may run beside those that
+    came meanwhile, and selectors may count it no more.
     """
     if _oversubscribes(job):
         return ""
-    forgets = ledger.rule("linear_forgets_resumed_sharers")
     nodes = allocation.nodes
     contested = nodes & (ledger.exclusive if allocation.shared else ledger.held)
     for index in bitmap.indices(contested) if contested else ():
@@ -67,7 +66,7 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
             held = other.allocation
             if other.state is not _RUNNING or held is None or (held.shared and allocation.shared):
                 continue
-            if _oversubscribes(other) or (forgets and held.shared and other.stopped):
+            if _oversubscribes(other) or other.resumed_at != other.started_at:
                 continue
             theirs = _cores_on(held, index)
             if _meet(mine, theirs):
