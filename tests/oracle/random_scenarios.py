@@ -2,7 +2,8 @@
 
 Sites come in two kinds. Ordinary ones look like what most clusters run: like nodes, one or two partitions, time
 limits, perhaps preemption by partition or QOS. Exotic ones add all else that makeway models: unlike nodes, weights,
-features, overlapping partitions, sharing, licences, heterogeneous jobs, dependencies, commands of people.
+features, GPUs, overlapping partitions, sharing, licences, heterogeneous jobs, dependencies, commands of people,
+reservations, nodes that fail and come back.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ class _Site:
             self.mode = "GANG"
         self.nodes = self._nodes()
         self.names = [name for node in self.nodes for name in _names(node["name"])]
+        self.gpus = any("gres" in node for node in self.nodes)
         self.licences = exotic and draw.random() < 0.3
+        self.reserved = self.maybe(0.3)
+        self.fails = self.maybe(0.3)
         self.partitions = list(self._partitions())
 
     def maybe(self, share: float) -> bool:
@@ -82,6 +86,7 @@ class _Site:
     def _nodes(self) -> list[Table]:
         draw = self.draw
         groups = draw.randint(2, 3) if self.maybe(0.5) else 1
+        gpus = self.maybe(0.3)
         nodes: list[Table] = []
         first = 1
         for _ in range(groups):
@@ -100,6 +105,8 @@ class _Site:
                 node["features"] = [draw.choice(("big", "ib"))]
                 if self.maybe(0.3):
                     node["weight"] = draw.choice((1, 5))
+            if gpus and (groups == 1 or draw.random() < 0.7):
+                node["gres"] = f"gpu:{draw.choice((1, 2, 4))}"
             nodes.append(node)
             first += count
         return nodes
@@ -193,7 +200,9 @@ class _Site:
             args += [":", *(word for word in self._args(number) if not word.startswith("--mem"))]
         job: Table = {"at": at, "name": f"j{number}", "runtime": draw.randint(3, 12), "args": args}
         if self.maybe(0.2):
-            job |= {"step": True, "on_term": draw.choice(("default", "exit", "ignore"))}
+            # Nodes that fail here leave the processes that ignore SIGTERM, so that no launch finds the node clean.
+            kinds = ("default", "exit") if self.fails else ("default", "exit", "ignore")
+            job |= {"step": True, "on_term": draw.choice(kinds)}
         return job
 
     def _args(self, number: int) -> list[str]:
@@ -222,6 +231,8 @@ class _Site:
             yield f"--nodelist={draw.choice(nodes)}"
         elif self.maybe(0.1):
             yield f"--exclude={draw.choice(nodes)}"
+        if self.gpus and draw.random() < 0.5:
+            yield self._gpus()
         if self.licences and draw.random() < 0.4:
             yield f"--licenses=lic:{draw.randint(1, 3)}"
         if self.maybe(0.1):
@@ -232,6 +243,16 @@ class _Site:
             yield f"--nice={draw.choice((10, 100, 5000))}"
         if self.maybe(0.1):
             yield "--no-requeue"
+        if self.reserved and draw.random() < 0.2:
+            yield "--reservation=r1"
+
+    def _gpus(self) -> str:
+        draw = self.draw
+        if self.linear or draw.random() < 0.5:
+            return f"--gres=gpu:{draw.randint(1, 2)}"
+        return draw.choice(
+            ("--gpus=1", "--gpus=2", "--gpus-per-node=1", "--gpus-per-node=2", "--gpus-per-task=1")
+        )
 
     def _shape(self, nodes: int) -> list[str]:
         draw = self.draw
@@ -264,7 +285,37 @@ class _Site:
             else:
                 actions.append({"at": at, "command": ["scontrol", first, f"<{name}>"]})
                 actions.append({"at": at + draw.randint(3, 6), "command": ["scontrol", second, f"<{name}>"]})
-        return actions
+        actions += self._reservation() if self.reserved else ()
+        actions += self._failure() if self.fails else ()
+        return sorted(actions, key=lambda action: action["at"])
+
+    def _reservation(self) -> Iterator[Table]:
+        """Yield how nodes are reserved for a while, half of the time beside the jobs that run there."""
+        draw = self.draw
+        at, begin = draw.choice((0.5, 3.5, 6.5)), draw.randint(8, 16)
+        nodes = draw.sample(self.names, draw.randint(1, max(1, len(self.names) // 2)))
+        words = [
+            "ReservationName=r1",
+            "Users=alice",
+            f"Nodes={','.join(nodes)}",
+            f"StartTime=<+{begin}>",
+            f"EndTime=<+{begin + draw.randint(5, 15)}>",
+        ]
+        flags = [flag for flag in ("IGNORE_JOBS", "MAINT") if draw.random() < 0.5]
+        words += [f"Flags={','.join(flags)}"] if flags else []
+        yield {"at": at, "command": ["scontrol", "create", "reservation", *words]}
+        if draw.random() < 0.2:
+            yield {"at": begin + 2.5, "command": ["scontrol", "delete", "ReservationName=r1"]}
+
+    def _failure(self) -> Iterator[Table]:
+        """Yield how a node, or two, fail or are drained, and come back."""
+        draw = self.draw
+        at = draw.randint(3, 12) + 0.5
+        nodes = ",".join(draw.sample(self.names, min(len(self.names), draw.randint(1, 2))))
+        state = draw.choice(("DOWN", "DOWN", "DRAIN"))
+        change = ["scontrol", "update", f"NodeName={nodes}"]
+        yield {"at": at, "command": [*change, f"State={state}", "Reason=drawn"]}
+        yield {"at": at + draw.randint(4, 10), "command": [*change, "State=RESUME"]}
 
     def scenario(self) -> Table:
         """Return the whole scenario."""

@@ -112,18 +112,20 @@ def test_flex_is_no_border() -> None:
 
 
 def test_others_are_let_in_by_nobody() -> None:
-    """A user not on the list is refused; so is a job that is larger than the reservation (no. 5)."""
+    """A user not on the list is refused, and a job larger than the reservation once that has begun (no. 5)."""
     table = reserved(Nodes="n[1-2]", Users="ann", Accounts="physics")
     jobs = [
         job("eve", 0, 1, user="eve", reservation="r"),
         job("bob", 0, 1, user="bob", account="Physics", reservation="r"),
-        job("large", 0, 1, user="ann", reservation="r", min_nodes=3),
+        job("early", 0, 1, user="ann", reservation="r", min_nodes=3),
+        job("large", 101, 1, user="ann", reservation="r", min_nodes=3),
     ]
     run = replay(site(table), jobs)
     refused = {job_id: why for job_id, _, why in run.recorder.unrunnable}
     assert refused["eve"] == "Access denied to requested reservation (r)"
     assert refused["large"] == "Requested node configuration is not available (reservation r)"
     assert starts(run)["bob"] == 100.0
+    assert run.summary()["jobs"]["early"]["final_state"] == "PENDING"
 
 
 def test_a_maintenance_job_passes_other_reservations() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from makeway.config import build_clockwork
 from makeway.errors import ConfigError
-from makeway.worlds.events import Command
+from makeway.worlds.events import Command, NodesDrained, NodesUp
 from makeway_slurm.recordings.recording import Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
 
@@ -237,6 +237,7 @@ def test_actions(tmp_path: Path) -> None:
             "scontrol -o show job <low>",
             "sinfo -h",
             "scontrol update nodename=n[1-2] state=drain reason=test",
+            "scontrol update NodeName=n1 State=RESUME",
         ),
         tmp_path,
     )
@@ -245,10 +246,21 @@ def test_actions(tmp_path: Path) -> None:
         (Command("suspend", "1"),),
         (Command("priority", "1", value="7"),),
         (Command("cancel", "1"), Command("cancel", "1")),
-        (), (), (),
+        (), (), (), (),
     ]  # fmt: skip
-    assert scenario.actions[5].drained == ("n1", "n2")
+    assert [(each.nodes, each.become) for each in scenario.actions[5:]] == [
+        (("n1", "n2"), NodesDrained),
+        (("n1",), NodesUp),
+    ]
     assert scenario.unmodelled == ()
+
+
+def test_a_command_about_a_refused_job_comes_to_nothing(tmp_path: Path) -> None:
+    """As when sbatch gave it no number."""
+    text = with_actions("scontrol suspend <low>").replace('"-n8"]', '"-n8", "--dependency=afterany:1"]', 1)
+    scenario = load(text, tmp_path)
+    assert "low" not in [job.name for job in scenario.jobs]
+    assert [action.commands for action in scenario.actions] == [()]
 
 
 def test_a_heterogeneous_job_is_meant_as_a_whole(tmp_path: Path) -> None:

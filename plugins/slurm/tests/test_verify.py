@@ -26,7 +26,7 @@ from makeway_slurm.recordings.recording import (
     read_recording,
 )
 from makeway_slurm.recordings.scenario import Scenario
-from makeway_slurm.recordings.verify import SHORT, Play, compare, verify_one
+from makeway_slurm.recordings.verify import SHORT, Play, compare, stories_of_recording, verify_one
 from makeway_verify.verdicts import Aspect, Comparison, Outcome, Verdict, print_score, score
 
 Run = Callable[..., Any]
@@ -88,7 +88,8 @@ def _as_job(name: str, job: RecordedJob) -> dict[str, Any]:
          "nodes": fold_hostlist(each.nodes)}
         for each in job.intervals if each.state in LIVE
     ]  # fmt: skip
-    return {"name": name, "partition": "p", "submit": job.at, "final_state": job.final_state,
+    final = "PENDING" if job.final_state == "RESV_DEL_HOLD" else job.final_state
+    return {"name": name, "partition": "p", "submit": job.at, "final_state": final,
             "restarts": job.restarts, "intervals": intervals}  # fmt: skip
 
 
@@ -194,6 +195,18 @@ def test_cpus_and_reasons_are_details() -> None:
         str(found.differences[0])
         == "low: CPUs at 0.25 s: recorded RUNNING on CPUs n1:0,1,4, replayed on n1:0,1,2"
     )
+
+
+def test_what_scontrol_shows_otherwise() -> None:
+    """A job whose reservation is gone waits; of whole nodes select/linear does not tell the GPUs."""
+    held = recording("RESV_DEL_HOLD", [("RESV_DEL_HOLD", 0.0, 28.0, "")])
+    assert stories_of_recording(held)["low"].final_state == "PENDING"
+    for shown, told in (("gpu:0(IDX:)", None), ("gpu:2(IDX:0-1)", {"n1": {"gpu": 2}}), ("", {})):
+        run = recording(spans=[("RUNNING", 0.0, 8.0, "n1")])
+        row = attrs.evolve(run.jobs["low"].intervals[0], gres={"n1": shown})
+        job = attrs.evolve(run.jobs["low"], intervals=(row,))
+        (span,) = stories_of_recording(attrs.evolve(run, jobs={"low": job}))["low"].spans
+        assert span.gres == told
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,10 @@ class Strict:
             outcome = _BUSY  # even if a limit keeps it out as well
         else:
             outcome = self._placer.try_start(Question(job, partition, allowed))
+        gone = partition.nodes & (state.withdrawn | self._ledger.missing)
+        left = partition.nodes & allowed & self._ledger.up
+        if gone and outcome is Outcome.NEVER and left.bit_count() < job.size:
+            outcome = _BUSY
         if outcome is not _STARTED and self._clockwork.bf_licenses and job.reason == _LICENCES:
             self._doubt()
             state.over = True
@@ -251,10 +255,9 @@ class Strict:
                 state.done.add(job.id)
                 if self._raw:
                     self._asked[job.id] = self._ledger.now
-            left = partition.nodes & allowed & self._ledger.up
-            if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
+            if gone and outcome is _BUSY and left.bit_count() < job.size:
                 self._ledger.wait_for(job, RESERVED)
-            elif outcome is _BUSY and partition.nodes & state.withdrawn and self._is_unable(job, left):
+            elif gone and outcome is _BUSY and self._is_unable(job, left):
                 self._ledger.wait_for(job, NOT_AVAILABLE)
                 self._doubt()
                 return

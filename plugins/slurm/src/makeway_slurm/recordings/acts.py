@@ -10,12 +10,13 @@ import attrs
 from makeway.errors import ConfigError, Problem, unknown
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, Seconds
-from makeway.worlds.events import Command
+from makeway.worlds.events import Command, NodesDown, NodesDrained, NodesUp
 from makeway_slurm.recordings.entries import (
     ActionEntry,
     ScenarioFile,
     noted,
 )
+from makeway_slurm.recordings.reserving import is_about
 
 _NAME = re.compile(r"<([^<>]+)>(\+[0-9]+)?")
 
@@ -29,16 +30,26 @@ class Action:
     """The command line, with ids in place of ``<NAME>``, or of ``<NAME>+1`` for a component."""
     commands: tuple[Command, ...] = ()
     """What the engine is told; nothing if it was only a question."""
-    drained: tuple[str, ...] = ()
-    """Nodes that take no new jobs from then on; their jobs stay."""
+    nodes: tuple[str, ...] = ()
+    """Nodes whose state was set."""
+    become: type[NodesDown | NodesDrained | NodesUp] = NodesUp
+    """What they are from then on."""
     modelled: bool = True
     """False: Slurm does something that we cannot follow."""
 
 
-def actions_of(file: ScenarioFile, jobs: Sequence[JobSpec], source: str) -> tuple[Action, ...]:
-    """Translate the commands, in order of time."""
+def actions_of(
+    file: ScenarioFile,
+    jobs: Sequence[JobSpec],
+    source: str,
+    responding: Mapping[str, Sequence[Seconds]],
+) -> tuple[Action, ...]:
+    """Translate the commands, in order of time.
+
+    :param responding: node -> when it answered after it had been down, and was in service again.
+    """
     problems: list[Problem] = []
-    ids = dict(_ids_by_name(jobs))
+    ids = {entry.name: _REFUSED for entry in file.job} | dict(_ids_by_name(jobs))
     actions: list[Action] = []
     for at, entry in sorted(enumerate(file.action), key=lambda pair: pair[1].at):
         where = f"action[{at}].command"
@@ -46,7 +57,16 @@ def actions_of(file: ScenarioFile, jobs: Sequence[JobSpec], source: str) -> tupl
         actions += [action] if action else []
     if problems:
         raise ConfigError(source, problems)
-    return tuple(actions)
+    return tuple(sorted((_once_responding(each, responding) for each in actions), key=lambda each: each.at))
+
+
+def _once_responding(action: Action, responding: Mapping[str, Sequence[Seconds]]) -> Action:
+    """Return nodes that come back when they answer; at once, if it is not known that they were down."""
+    if action.become is not NodesUp:
+        return action
+    heard = [at for node in action.nodes for at in responding.get(node, ())]
+    soon = (at for at in heard if action.at <= at < action.at + _ANSWERED)
+    return attrs.evolve(action, at=min(soon, default=action.at))
 
 
 def _ids_by_name(jobs: Iterable[JobSpec]) -> Iterator[tuple[str, str]]:
@@ -62,6 +82,8 @@ def _action(entry: ActionEntry, ids: Mapping[str, str]) -> Action:
 
     :raises ValueError: it names an unknown job, or is no command of Slurm's that we know.
     """
+    if is_about(entry.command):
+        return Action(at=entry.at, words=entry.command)
     words = tuple(
         _NAME.sub(lambda match: _id_of(match[1] + (match[2] or ""), ids), word) for word in entry.command
     )
@@ -77,6 +99,16 @@ def _action(entry: ActionEntry, ids: Mapping[str, str]) -> Action:
 
 
 _QUESTIONS = ("squeue", "sinfo", "sacct", "sprio", "sdiag")
+_REFUSED = "0"
+"""Id of a job that sbatch refused: commands about it come to nothing."""
+_ANSWERED: Seconds = 3.0
+"""Nodes that come back answer within so much."""
+_STATES: Mapping[str, type[NodesDown | NodesDrained | NodesUp]] = {
+    "down": NodesDown,
+    "drain": NodesDrained,
+    "resume": NodesUp,
+}
+"""State of ``scontrol update nodename=``: what the engine is told."""
 _VERBS = ("suspend", "resume", "hold", "release", "requeue")
 
 
@@ -99,16 +131,17 @@ def _id_of(name: str, ids: Mapping[str, str]) -> str:
 
 def _for_each(verb: str, words: Iterable[str], value: str = "") -> tuple[Command, ...]:
     """Return one command for each job of lists such as ``1,2``."""
-    return tuple(Command(verb, job_id, value=value) for word in words for job_id in word.split(",") if job_id)
+    named = (job_id for word in words for job_id in word.split(","))
+    return tuple(Command(verb, job_id, value=value) for job_id in named if job_id not in ("", _REFUSED))
 
 
 def _update(at: Seconds, words: tuple[str, ...], objects: Sequence[str]) -> Action:
-    """Translate ``scontrol update``: a job's priority, or a node taken out of service."""
+    """Translate ``scontrol update``: a job's priority, or nodes that go out of service and come back."""
     given = {key.lower(): value for key, _, value in (word.partition("=") for word in objects)}
     given.pop("reason", None)
     if set(given) == {"jobid", "priority"}:
         commands = _for_each("priority", [given["jobid"]], given["priority"])
         return Action(at=at, words=words, commands=commands)
-    if set(given) == {"nodename", "state"} and given["state"].lower() == "drain":
-        return Action(at=at, words=words, drained=tuple(expand_hostlist(given["nodename"])))
+    if set(given) == {"nodename", "state"} and (become := _STATES.get(given["state"].lower())) is not None:
+        return Action(at=at, words=words, nodes=tuple(expand_hostlist(given["nodename"])), become=become)
     return Action(at=at, words=words, modelled=False)

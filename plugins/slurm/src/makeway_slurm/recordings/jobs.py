@@ -187,7 +187,7 @@ def _told_by_log(events: Sequence[Any], job: RecordedJob | None) -> tuple[Second
     known: list[Seconds | None] = []
     left: Seconds | None = None
     for event in events:
-        if event["kind"] in ("end", "preempt_kill", "preempt_requeue"):
+        if event["kind"] in ("end", "preempt_kill", "preempt_requeue", "node_fail"):
             left = event["t"] if left is None else left
         elif event["kind"] == "clean":
             begun = left if left is not None or job is None else _seen_leaving(job, event["t"])

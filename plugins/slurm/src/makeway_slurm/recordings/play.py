@@ -7,7 +7,7 @@ from typing import Any
 from makeway import bitmap
 from makeway.config import build_cluster
 from makeway.model import Allocation, Cluster, Seconds
-from makeway.worlds.events import Event, NodesDrained
+from makeway.worlds.events import Event
 from makeway_app.replay import Options, replay
 from makeway_slurm.recordings.scenario import Scenario
 
@@ -48,7 +48,7 @@ def _events(scenario: Scenario, cluster: Cluster) -> list[tuple[Seconds, Event]]
     events: list[tuple[Seconds, Event]] = []
     for action in scenario.actions:
         events += [(action.at, command) for command in action.commands]
-        if action.drained:
-            drained = [node.index for node in cluster.nodes if node.name in action.drained]
-            events.append((action.at, NodesDrained(bitmap.of(drained))))
+        if action.nodes:
+            named = [node.index for node in cluster.nodes if node.name in action.nodes]
+            events.append((action.at, action.become(bitmap.of(named))))
     return events

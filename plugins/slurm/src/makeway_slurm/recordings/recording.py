@@ -104,6 +104,8 @@ class Recording:
     jobs: Mapping[str, RecordedJob] = attrs.field(factory=dict)
     actions: tuple[Any, ...] = ()
     squeue: tuple[Any, ...] = ()
+    responding: Mapping[str, tuple[Seconds, ...]] = attrs.field(factory=dict)
+    """Node -> when it answered again after it had been down."""
     events: tuple[Any, ...] = ()
 
     @property

@@ -24,6 +24,7 @@ from makeway_slurm.recordings.entries import (
     noted,
 )
 from makeway_slurm.recordings.recording import Recording
+from makeway_slurm.recordings.reserving import with_reservations
 from makeway_slurm_rules.rules import version
 from makeway_slurm_rules.vendor import of_release
 
@@ -66,7 +67,10 @@ def config_of(file: ScenarioFile, recording: Recording | None, source: str) -> t
     imported = config_from_entries(entries, nodes, source, release, qos=qos, licenses=cluster.licenses)
     config = imported.config
     scheduler = scheduler_as_played(config, harness_clockwork(recording, config), release)
-    return attrs.evolve(config, scheduler=scheduler), imported.warnings
+    config = attrs.evolve(config, scheduler=scheduler)
+    actions = recording.actions if recording is not None else [attrs.asdict(each) for each in file.action]
+    second = recording.phases.second if recording is not None and recording.phases is not None else 0.0
+    return with_reservations(config, actions, [each.args for each in file.job], second), imported.warnings
 
 
 def scheduler_as_played(config: Config, clocks: Mapping[str, Any], release: str | None) -> SchedulerTable:

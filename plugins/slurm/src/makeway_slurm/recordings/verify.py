@@ -43,6 +43,8 @@ Play = Callable[[Scenario], Mapping[str, Any]]
 """Replays a scenario and returns the record of the run in its summary form."""
 
 _ENDED = frozenset(state.value for state in JobState if state.ended) | {REFUSED}
+_SAME = {"RESV_DEL_HOLD": "PENDING"}
+"""State that a job is shown in: what it is."""
 _FLICKER = frozenset(("PENDING", "RUNNING", "SUSPENDED"))
 _ON_NODES = frozenset(("RUNNING", "SUSPENDED"))
 
@@ -60,8 +62,8 @@ class Span:
     restart: int = 0
     cpus: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
     """Numbers of its CPUs on each node; empty: not known."""
-    gres: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
-    """Counted resources on each node, models by their name; empty: none."""
+    gres: Mapping[str, Mapping[str, int]] | None = attrs.field(factory=dict)
+    """Counted resources on each node, models by their name; empty: none; None: not known."""
 
 
 @attrs.frozen(kw_only=True)
@@ -115,23 +117,33 @@ def stories_of_recording(recording: Recording) -> Stories:
 def _recorded_story(job: RecordedJob) -> Story:
     spans = (
         Span(
-            each.state,
+            _SAME.get(each.state, each.state),
             each.start,
             each.end,
             _sorted_nodes(each.nodes),
             each.restart,
             each.cpu_ids,
-            {node: counts for node, text in each.gres.items() if (counts := _counts(text))},
+            None if _is_hidden(each.gres) else _by_node(each.gres),
         )
         for each in job.intervals
     )
     final = job.final_state or REFUSED
+    final = _SAME.get(final, final)
     told = job.intervals[-1].reasons if job.intervals and final == "PENDING" else ()
     reason = str(told[-1][1]) if told else ""
     return Story(spans=tuple(spans), final_state=final, restarts=job.restarts, reason=reason)
 
 
 _GRES = re.compile(r"(?:^|,)([a-z_]+)(?::[A-Za-z][^:,(]*)?:([0-9]+)", re.IGNORECASE)
+
+
+def _is_hidden(gres: Mapping[str, str]) -> bool:
+    """Whether scontrol does not tell which: of whole nodes it shows ``gpu:0(IDX:)`` under select/linear."""
+    return any(":0(IDX:)" in text for text in gres.values()) and not any(map(_counts, gres.values()))
+
+
+def _by_node(gres: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    return {node: counts for node, text in gres.items() if (counts := _counts(text))}
 
 
 def _counts(text: str) -> dict[str, int]:
@@ -376,7 +388,7 @@ def _spans(
         elif left.cpus and right.cpus and dict(left.cpus) != dict(right.cpus):
             shown = (f"{left.state} on CPUs {_listed(left.cpus)}", f"on {_listed(right.cpus)}")
             yield Difference(Aspect.CPUS, name, left.start, *shown)
-        elif left.cpus and right.cpus and dict(left.gres) != dict(right.gres):
+        elif left.cpus and right.cpus and None not in (left.gres, right.gres) and left.gres != right.gres:
             yield Difference(Aspect.GRES, name, left.start, f"{left.state} with {left.gres}", f"{right.gres}")
 
 

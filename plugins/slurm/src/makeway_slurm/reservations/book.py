@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import Blocked, ClusterView, Job, Overdue, Seconds, Window
+from makeway.model import Blocked, ClusterView, Job, Overdue, Partition, Seconds, Window
 from makeway_slurm.reservations.settings import Settings
 from makeway_slurm.reservations.tables import Reservation, reservations_of
 
 MAINTENANCE = "ReqNodeNotAvail,_Reserved_for_maintenance"
 OTHERS = "ReqNodeNotAvail,_May_be_reserved_for_other_job"
 BEFORE = "Reservation"
+IMPOSSIBLE = "BadConstraints"
 OVER_RUN = "resv_over_run"
 """Attribute of the cluster: ResvOverRun in seconds."""
 _AHEAD: Seconds = 14 * 86400.0
@@ -138,7 +140,9 @@ class ReservationBook:
             return ""
         if not mine.admits(job.user, job.account) and job.user != "root":
             return f"Access denied to requested reservation ({mine.name})"
-        if not mine.any_nodes and job.size > mine.nodes.bit_count():
+        if view.now >= self._current(mine, view.now)[0] and all(
+            _beyond(job, part, mine, view) for part in job.partitions
+        ):
             return f"Requested node configuration is not available (reservation {mine.name})"
         return ""
 
@@ -154,10 +158,24 @@ class ReservationBook:
             return Blocked(reason=text.replace(" ", "_"), resource="limit", detail=text, keeps_nothing=True)
         start = self._current(mine, view.now)[0]
         if view.now >= start:
+            if _beyond(job, job.partition, mine, view):
+                text = f"reservation {mine.name} has no such nodes"
+                end = self._current(mine, view.now)[1]
+                again = None if math.isinf(end) or mine.floats else end
+                return Blocked(
+                    reason=IMPOSSIBLE, resource="limit", detail=text, ask_again_at=again, keeps_nothing=True
+                )
             return None
         text = f"reservation {mine.name} begins at {start:,.0f} s"
         again = None if math.isinf(start) or mine.floats else start
-        return Blocked(reason=BEFORE, resource="limit", detail=text, ask_again_at=again, keeps_nothing=True)
+        return Blocked(
+            reason=BEFORE,
+            resource="limit",
+            detail=text,
+            ask_again_at=again,
+            keeps_nothing=True,
+            before_nodes=True,
+        )
 
     def windows(self, job: Job, view: ClusterView) -> list[Window]:
         """Return the times for which nodes are kept from a job."""
@@ -218,6 +236,15 @@ class ReservationBook:
 def _named(job: Job) -> list[str]:
     """Return the reservations that a job asks for."""
     return [name.strip() for name in job.spec.reservation.split(",")] if job.spec.reservation else []
+
+
+def _beyond(job: Job, partition: Partition, mine: Reservation, view: ClusterView) -> bool:
+    """Whether a job asks for more than the nodes of its reservation have (recorded: reservation_too_small)."""
+    if mine.any_nodes:
+        return False
+    nodes = mine.nodes & partition.nodes
+    cpus = sum(view.cluster.nodes[index].cpus for index in bitmap.indices(nodes))
+    return job.size > nodes.bit_count() or bool(job.required & ~nodes) or job.spec.cpus > cpus
 
 
 def _longest(job: Job) -> Seconds:

@@ -17,7 +17,6 @@ from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, Seconds
 from makeway.worlds.events import Command
-from makeway_slurm.readers.accounting import RESERVING
 from makeway_slurm.readers.conf import config_from_entries
 from makeway_slurm.readers.conf_parts import Record, Setting
 from makeway_slurm.readers.grammar import parse_conf
@@ -29,10 +28,9 @@ from makeway_slurm.recordings.priority.database import Database
 from makeway_slurm.recordings.priority.exits import COMPLETING, cleaning_times, exit_times
 from makeway_slurm.recordings.priority.looks import clocks_of
 from makeway_slurm.recordings.priority.recording import Recording
-from makeway_slurm.recordings.priority.reserving import is_about, reservations
 from makeway_slurm.recordings.priority.wall_clock import minute_phase
+from makeway_slurm.recordings.reserving import is_about, with_reservations
 from makeway_slurm.recordings.site import scheduler_as_played
-from makeway_slurm.reservations.tables import ATTRIBUTE as RESERVATIONS
 
 DEFAULT_USER = "alice"
 
@@ -119,15 +117,6 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
         "groups": {name: list(members) for name, members in cluster.get("groups", {}).items()},
     }
     policy = built.policy
-    reserved = reservations(recording.actions)
-    if reserved or any(_asks_for_one(job) for job in recording.scenario.get("job", ())):
-        attributes[RESERVATIONS] = reserved
-        complete = {**policy.settings.get(RESERVING, {}), "complete": True}
-        policy = attrs.evolve(
-            policy,
-            plugins=(*policy.plugins, RESERVING),
-            settings={**policy.settings, RESERVING: complete},
-        )
     if LIMITING in policy.plugins:
         enforced = _enforced(entries)
         at_the_door = {key: key in enforced for key in ("associations", "qos")}
@@ -136,9 +125,11 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
     if policy.priority is not None:
         own_settings = {**policy.settings.get(NAME, {}), "calc_phase": _phase_of(recording.decays)}
         policy = attrs.evolve(policy, settings={**policy.settings, NAME: own_settings})
-    return attrs.evolve(
+    built = attrs.evolve(
         built, cluster=attrs.evolve(built.cluster, attributes=attributes), scheduler=scheduler, policy=policy
     )
+    arguments = [job.get("args", ()) for job in recording.scenario.get("job", ())]
+    return with_reservations(built, recording.actions, arguments, 0.0)
 
 
 def _switches(cluster: Mapping[str, Any], source: str) -> Sequence[Setting | Record]:
@@ -182,10 +173,6 @@ def _clocks(recording: Recording) -> dict[str, float | bool]:
         "minute_phase": minute_phase(recording),
         "bf_window": 86400.0,
     }
-
-
-def _asks_for_one(job: Mapping[str, Any]) -> bool:
-    return any(str(word).startswith("--reservation") for word in job.get("args", ()))
 
 
 def _sweep(recording: Recording) -> Seconds:
