@@ -4,7 +4,7 @@ Coverage: a log of many weeks is replayed under a few settings, as a whole and w
 each stretch of `--seen` days the figures get the interval that `makeway tune` would tell. The week behind it, or what
 takes its place in a short log, has its own figure, of which the interval knows nothing. Printed is how often that lies
 within, and how wide the interval is against it. Where the change from one setting to the next is told as more than
-noise, the week behind is asked whether it went the same way.
+noise, the week behind is asked whether it went the same way; and of each change whether it lies within its interval.
 
 Regret: on the first `--jobs` jobs all combinations of a few settings are replayed, and the search may try a third of
 them. Printed is by what share the best that it found is worse than the best of all.
@@ -35,7 +35,7 @@ from makeway_tune.files import Chosen, Site, site_of
 from makeway_tune.goals import Measure
 from makeway_tune.log import Log, log_of
 from makeway_tune.search import Score, search
-from makeway_tune.sure import Drawn, change, disturbed, draws, told
+from makeway_tune.sure import Drawn, Told, change, disturbed, draws, told
 
 SETTINGS = ("policy.preemption.youngest_first=false", "policy.preemption.exempt_time=3600")
 MEASURES = (
@@ -88,34 +88,60 @@ def windows(replays: Sequence[Sequence[Facts]], log: Log, seen: int) -> Iterator
         yield Window(here, facts, draws(here, first), after, [each for _, each in came])
 
 
-def coverage(config: Config, log: Log, every: Sequence[int]) -> None:
+def replays_of(config: Config, log: Log) -> Sequence[Sequence[Facts]]:
+    """Return the replays of each setting: of the log, and of the log with other run times."""
+    worlds = [log.jobs, *(disturbed(log.jobs, seed) for seed in range(DISTURBED))]
+    return [
+        [replayed(change_all(config, [setting], "--set"), jobs, log) for jobs in worlds]
+        for setting in SETTINGS
+    ]
+
+
+def coverage(config: Config, logs: Sequence[Log], every: Sequence[int]) -> None:
     """Print how often what comes lies within what was told of the days before.
 
     :param every: how many days are seen, or hours of a short log.
     """
-    worlds = [log.jobs, *(disturbed(log.jobs, seed) for seed in range(DISTURBED))]
-    replays = [
-        [replayed(change_all(config, [setting], "--set"), jobs, log) for jobs in worlds]
-        for setting in SETTINGS
-    ]
+    replays = [replays_of(config, log) for log in logs]
     for seen in every:
-        looked = list(windows(replays, log, seen))
-        told_of = {
-            str(each): [held for window in looked for held in _held(window, each)] for each in MEASURES
-        }
-        told_of["all"] = [held for listed in told_of.values() for held in listed]
-        for name, listed in told_of.items():
-            hits = [within for within, _ in listed]
-            wide = [each for _, each in listed if not math.isnan(each)]
-            share = f"{np.mean(hits):.0%}" if hits else "-"
-            width = f", {np.median(wide):.1f} times the figure wide" if wide else ""
-            print(f"{seen} seen, {name:12} {sum(hits):4} of {len(hits):4} within: {share}{width}")
+        looked = [each for log, made in zip(logs, replays, strict=True) for each in windows(made, log, seen)]
+        figures = {str(each): [list(_held(window, each)) for window in looked] for each in MEASURES}
+        changes = [[each for measure in MEASURES for each in _moved(window, measure)] for window in looked]
+        figures["all"] = [list(itertools.chain(*listed)) for listed in zip(*figures.values(), strict=True)]
+        for name, listed in (*figures.items(), ("changes", changes)):
+            print(f"{seen} seen, {name:12} {_share(listed)}")
         same = [went for window in looked for each in MEASURES for went in _went(window, each)]
         print(f"{seen} seen, changes beyond the noise that went the same way: {sum(same)} of {len(same)}")
 
 
-def _held(window: Window, measure: Measure) -> Iterator[tuple[bool, float]]:
-    """Yield for each setting whether what came lies within what was told, and how wide that is over it.
+Held = tuple[bool, float]
+"""Whether what came lies within what was told, and how wide that is over the figure."""
+
+
+def _share(of_windows: Sequence[Sequence[Held]]) -> str:
+    """Return how often what came lies within, give or take two standard errors; and how wide that is.
+
+    Figures of one window are no independent trials: the error is that of a ratio over windows (Cochran, Sampling
+    Techniques, on clusters).
+    """
+    hits = np.array([sum(within for within, _ in listed) for listed in of_windows if listed])
+    tried = np.array([len(listed) for listed in of_windows if listed])
+    few = len(tried)
+    if not few:
+        return "nothing was told"
+    share = hits.sum() / tried.sum()
+    error = (
+        math.sqrt(((hits - share * tried) ** 2).sum() * few / (few - 1)) / tried.sum()
+        if few > 1
+        else math.nan
+    )
+    wide = [each for listed in of_windows for _, each in listed if not math.isnan(each)]
+    width = f", {np.median(wide):.1f} times the figure wide" if wide else ""
+    return f"{hits.sum():4} of {tried.sum():4} within: {share:.0%} +- {2 * error:.0%}, {few} windows{width}"
+
+
+def _held(window: Window, measure: Measure) -> Iterator[Held]:
+    """Yield for each setting whether what came lies within what was told.
 
     Where nothing was told and nothing came, there is nothing to hold.
     """
@@ -124,8 +150,25 @@ def _held(window: Window, measure: Measure) -> Iterator[tuple[bool, float]]:
         promise = told(measure, window.log, runs, window.drawings)
         if math.isnan(came) or math.isnan(promise.high) or not (came or promise.high):
             continue
-        width = promise.high - promise.low
-        yield promise.low - 1e-9 <= came <= promise.high + 1e-9, width / came if came else math.nan
+        yield _within(promise, came), (promise.high - promise.low) / came if came else math.nan
+
+
+def _moved(window: Window, measure: Measure) -> Iterator[Held]:
+    """Yield the same of the change from one setting to the next; it is as wide as it is over the figure before."""
+    one, other = window.runs
+    moved = change(measure, window.log, one, other, window.drawings)
+    before, after = (value(measure, window.after, facts) for facts in window.came)
+    if (
+        math.isnan(after - before)
+        or math.isnan(moved.high)
+        or not (after - before or moved.low or moved.high)
+    ):
+        return
+    yield _within(moved, after - before), (moved.high - moved.low) / before if before else math.nan
+
+
+def _within(promise: Told, came: float) -> bool:
+    return promise.low - 1e-9 <= came <= promise.high + 1e-9
 
 
 def _went(window: Window, measure: Measure) -> Iterator[bool]:
@@ -176,7 +219,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("config", type=Path)
-    parser.add_argument("log", type=Path)
+    parser.add_argument("log", type=Path, nargs="+", help="of several the windows are counted together")
     parser.add_argument(
         "--seen",
         type=int,
@@ -194,14 +237,16 @@ def main() -> None:
     given = parser.parse_args()
     config = load_config(given.config).config
     limit = None if given.limit is None else given.skip + given.limit
-    jobs = tuple(open_workload(given.log, ReadOptions(config=config, limit=limit)).jobs)[given.skip :]
-    log = log_of(jobs, config, str(given.log))
-    print(f"{len(jobs):,} jobs over {log.days:,.0f} days")
+    logs = []
+    for path in given.log:
+        jobs = tuple(open_workload(path, ReadOptions(config=config, limit=limit)).jobs)[given.skip :]
+        logs.append(log_of(jobs, config, str(path)))
+        print(f"{path.name}: {len(jobs):,} jobs over {logs[-1].days:,.0f} days")
     if given.seen:
-        coverage(config, log, given.seen)
+        coverage(config, logs, given.seen)
     if given.jobs:
-        few = jobs[: given.jobs]
-        regret(given.config, config, log_of(few, config, str(given.log)), given.seed, given.settings)
+        few = log_of(logs[0].jobs[: given.jobs], config, str(given.log[0]))
+        regret(given.config, config, few, given.seed, given.settings)
 
 
 if __name__ == "__main__":

@@ -117,10 +117,10 @@ def test_what_never_varies_is_sure() -> None:
     same, less = facts(log, [100.0] * 32), facts(log, [60.0] * 32)
     wait = measure_of("wait", "", log)
     found = told(wait, log, [same], drawings)
-    assert (found.low, found.value, found.high) == (100.0, 100.0, 100.0)
+    assert (found.low, found.value, found.high) == pytest.approx((100.0, 100.0, 100.0))
     moved = change(wait, log, [same], [less], drawings)
     assert moved.differs
-    assert (moved.low, moved.value, moved.high) == (-40.0, -40.0, -40.0)
+    assert (moved.low, moved.value, moved.high) == pytest.approx((-40.0, -40.0, -40.0))
     chance = np.random.default_rng(2)
     noise = facts(log, list(100.0 + chance.normal(0, 50, 32)))
     assert not change(wait, log, [same], [noise], drawings).differs
@@ -148,22 +148,63 @@ def test_students_t(free: int, within: float) -> None:
     assert student(0.9, free) == pytest.approx(within, abs=0.001)
 
 
+def week_log(*weeks: float) -> tuple[Log, Facts]:
+    """Return a log of so many weeks, in each of which so many core-hours are lost a day."""
+    log = log_with(users=21, days=7 * len(weeks))
+    lost = [each / 2 for week in weeks for each in [week] * 14]
+    return log, Facts(np.zeros(len(lost)), np.array(lost), np.zeros(len(lost)))
+
+
+def farther(few: int) -> float:
+    """Return, from the covariances of fractional Gaussian noise, how far a week lies from the mean of those before."""
+
+    def together(one: int, other: int) -> float:
+        apart = abs(one - other)
+        return 0.5 * float((apart + 1) ** 1.8 - 2 * apart**1.8 + abs(apart - 1) ** 1.8)
+
+    weights = np.array([1 / few] * few + [-1.0])
+    covariances = np.array([[together(at, by) for by in range(few + 1)] for at in range(few + 1)])
+    own = np.mean([[covariances[at, by] for by in range(few)] for at in range(few)])
+    return float(weights @ covariances @ weights / (1 - own))
+
+
 def test_a_week_to_come_lies_between() -> None:
-    """Weeks that lose 100, 121 and 144 core-hours a day: by roots 11 give or take 2.920 x 1 x the root of 4/3.
+    """Weeks that lose 125, 216 and 343 core-hours a day: by cube roots 6, give or take 2.920 times their spread.
 
     A user with jobs in one of them, or in none, tells nothing of another.
     """
-    log = log_with(users=21, days=21)
-    lost = [each / 2 for week in (100.0, 121.0, 144.0) for each in [week] * 14]
-    run = Facts(np.zeros(42), np.array(lost), np.zeros(42))
-    found = told(measure_of("lost-hours", "", log), log, [run], draws(log, 0))
-    by = 2.920 * math.sqrt(4 / 3)
-    assert found.value == pytest.approx(365 / 3)
-    assert [found.low, found.high] == pytest.approx([(11 - by) ** 2, (11 + by) ** 2], rel=1e-3)
-    alone = told(measure_of("wait[u3]", "", log), log, [run], draws(log, 0))
+    log, run = week_log(125.0, 216.0, 343.0)
+    lost, drawings = measure_of("lost-hours", "", log), draws(log, 0)
+    found = told(lost, log, [run], drawings)
+    by = 2.920 * math.sqrt(2 / 3 * farther(3))
+    assert 2.920 * math.sqrt(4 / 3) < by < 2.920 * 1.5
+    assert found.value == pytest.approx(684 / 3)
+    assert [found.low, found.high] == pytest.approx([(6 - by) ** 3, (6 + by) ** 3], rel=1e-3)
+    alone = told(measure_of("wait[u3]", "", log), log, [run], drawings)
     assert alone.value == 0.0
     assert math.isnan(alone.low)
     assert math.isnan(alone.high)
+    untold = change(measure_of("wait[u3]", "", log), log, [run], [run], drawings)
+    assert (untold.value, untold.differs) == (0.0, False)
+    assert math.isnan(untold.high)
+
+
+def test_a_change_in_a_week_to_come_lies_between() -> None:
+    """Changes of -1, -8 and -27: by cube roots -2 give or take; never more than all that may be lost.
+
+    Less in each of three weeks is no chance, though another week may well bring more.
+    """
+    log, before = week_log(1000.0, 1000.0, 1000.0)
+    _, after = week_log(999.0, 992.0, 973.0)
+    lost, drawings = measure_of("lost-hours", "", log), draws(log, 0)
+    found = change(lost, log, [before], [after], drawings)
+    by = 2.920 * math.sqrt(2 / 3 * farther(3))
+    after_told = told(lost, log, [after], drawings)
+    assert found.value == pytest.approx(-12.0)
+    assert found.differs
+    assert found.low == pytest.approx(max((-2 - by) ** 3, after_told.low - 1000.0), rel=1e-3)
+    assert found.high == pytest.approx(min((by - 2) ** 3, after_told.high - 1000.0), rel=1e-3)
+    assert found.low < -27.0 < 0.0 < found.high
 
 
 def test_run_times_are_a_little_off_and_within_limits() -> None:

@@ -94,7 +94,7 @@ def rows(
         cells = [_cell(figure, metrics, first if at else None) for at, metrics in enumerate(runs)]
         for at, each in enumerate(told, start=1):
             if each is not None and cells[at].change not in ("", _SAME):
-                between = drawn(figure.show, each.value, each.low, each.high, most)
+                between = drawn(figure.show, each.value, each.low, each.high, most, differs=each.differs)
                 cells[at] = attrs.evolve(cells[at], between=between)
         found.append((figure, cells))
     return found

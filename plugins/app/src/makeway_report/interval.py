@@ -16,24 +16,33 @@ Show = Callable[[float], str]
 _WIDTH, _HEIGHT = 100, 12
 
 
-def between(show: Show, low: float, high: float) -> str:
-    """Return between what a change lies, and whether that is noise, for zero is within."""
-    noise = "" if low > 0 or high < 0 else ", noise"
-    return f"{signed(show, low)} to {signed(show, high)}{noise}"
+def between(show: Show, low: float, high: float, *, differs: bool) -> str:
+    """Return between what a change lies, and whether it is noise.
+
+    :param differs: whether it is more than chance.
+    """
+    return f"{signed(show, low)} to {signed(show, high)}{_noise(differs)}"
 
 
-def way(low: float, high: float) -> str:
-    """Return the class of a change: less is better."""
-    return "less" if high < 0 else "more" if low > 0 else "noise"
+def _noise(differs: bool) -> str:
+    return "" if differs else ", noise"
 
 
-def change(show: Show, value: float, low: float, high: float, most: float = 0.0) -> str:
+def way(value: float, *, differs: bool) -> str:
+    """Return the class of a change; less is better."""
+    return "noise" if not differs else "less" if value < 0 else "more"
+
+
+def change(show: Show, value: float, low: float, high: float, most: float = 0.0, *, differs: bool) -> str:
     """Return the markup of a change; less is better.
 
     :param most: the largest of its row, in either direction; drawn on one scale they can be compared.
+    :param differs: whether it is more than chance.
     """
     ends = max(most, abs(low), abs(high), abs(value))
-    return _drawn(between(show, low, high), way(low, high), _picture(value, low, high, -ends, ends))
+    picture = _picture(value, low, high, -ends, ends)
+    texts = signed(show, low), signed(show, high)
+    return _drawn(texts, _noise(differs), way(value, differs=differs), picture)
 
 
 def figure(show: Show, value: float, low: float, high: float, most: float = 0.0) -> str:
@@ -42,11 +51,13 @@ def figure(show: Show, value: float, low: float, high: float, most: float = 0.0)
     :param most: the largest of its row.
     """
     picture = _picture(value, low, high, 0.0, max(most, high, value))
-    return _drawn(f"{show(low)} to {show(high)}", "", picture)
+    return _drawn((show(low), show(high)), "", "", picture)
 
 
-def _drawn(text: str, kind: str, picture: str) -> str:
-    return f'<span class="between {kind}">{picture}{html.escape(text)}</span>'
+def _drawn(ends: tuple[str, str], more: str, kind: str, picture: str) -> str:
+    """Return the markup, with ends that no line breaks."""
+    text = " to ".join(f"<span>{html.escape(each)}</span>" for each in ends)
+    return f'<span class="between {kind}">{picture}{text}{more}</span>'
 
 
 def _picture(value: float, low: float, high: float, first: float, last: float) -> str:

@@ -519,10 +519,27 @@ def tuned(kit: Any, folder: Path) -> Path:
     return folder / "tune.html"
 
 
+BROKEN = """
+const words = [], texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const text = texts.currentNode;
+  if (text.parentElement.closest('pre, svg')) continue;
+  for (const word of text.data.matchAll(/[^\\s-]+-?/g)) {
+    const range = document.createRange();
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(each => each.top)).size > 1) words.push(word[0]);
+  }
+}
+return words;
+"""
+"""Words that go on in another line."""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_page_of_a_search(page: Page, tuned: Path, scheme: str, width: int) -> None:
-    """Nothing scrolls sideways, numbers are in view, a mark is reached by keys, and axe finds no fault."""
+    """Nothing scrolls sideways, no word is broken, a mark is reached by keys, and axe finds no fault."""
     page.scheme(scheme)
     page.size(width, 1000)
     page.driver.get("about:blank")
@@ -532,6 +549,7 @@ def test_the_page_of_a_search(page: Page, tuned: Path, scheme: str, width: int) 
     assert page.run("return document.documentElement.scrollWidth") <= width
     cells = "[...document.querySelectorAll('td')]"
     assert page.run(f"return {cells}.every(cell => cell.getBoundingClientRect().right <= {width})")
+    assert page.run(BROKEN) == []
     paper = page.run("return getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(13, 17, 23)" if scheme == "dark" else "rgb(255, 255, 255)")
     page.run("document.querySelector('svg a[href=\"#B\"]').focus()")

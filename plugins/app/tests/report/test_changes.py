@@ -146,14 +146,14 @@ def test_a_replay_tells_it_at_once() -> None:
 
 def test_a_change_is_drawn_on_one_scale_about_zero() -> None:
     """From -10 to 30 on a scale to 40 either way: zero lies in the middle, and 2 of 100 are left free on each side."""
-    text = change(lambda value: f"{value:g} s", 10.0, -10.0, 30.0, 40.0)
+    text = change(lambda value: f"{value:g} s", 10.0, -10.0, 30.0, 40.0, differs=False)
     assert 'class="between noise"' in text
-    assert "\N{MINUS SIGN}10 s to +30 s, noise</span>" in text
+    assert "<span>\N{MINUS SIGN}10 s</span> to <span>+30 s</span>, noise</span>" in text
     places = [float(each) for each in re.findall(r'(?:x1|<rect x)="([\d.]+)"', text)]
     assert places == [50.0, 38.0, 62.0]
     assert 'width="48.0"' in text  # 40 of 80 is half of 96
-    assert 'class="between less"' in change(str, -2.0, -3.0, -1.0)
-    assert 'class="between more"' in change(str, 2.0, 1.0, 3.0)
+    assert 'class="between less"' in change(str, -2.0, -3.0, 1.0, differs=True)
+    assert 'class="between more"' in change(str, 2.0, 1.0, 3.0, differs=True)
 
 
 def test_differences_are_judged_by_the_days_of_submission(tmp_path: Path, kit: Any) -> None:

@@ -336,9 +336,11 @@ def _figures(log: Log, facts: Facts, before: Facts | None) -> Iterator[dict[str,
         shown = {"group": group, "figure": words, "value": found, "shown": measure.show(found)}
         if before is not None and drawings is not None:
             moved = change(measure, log, [before], [facts], drawings)
-            if any((moved.low, moved.value, moved.high)):
-                ends = moved.low, moved.high
-                shown |= {"between": interval.between(measure.show, *ends), "way": interval.way(*ends)}
+            if not math.isnan(moved.high) and any((moved.low, moved.value, moved.high)):
+                shown["between"] = interval.between(
+                    measure.show, moved.low, moved.high, differs=moved.differs
+                )
+                shown["way"] = interval.way(moved.value, differs=moved.differs)
         yield shown
 
 

@@ -5,7 +5,9 @@ It runs no script and fetches nothing: a mark in the picture is a link to what i
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,7 @@ from makeway_tune.tell import NOUNS, changed, measures_of_group, moved, shown, v
 
 _WIDTH, _HEIGHT = 720, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 110, 690, 34, 290
+_SIGNS = re.compile(r"[=:_/\[\]]")
 _SECONDS = tuple(60.0 * each for each in (1 / 60, 1 / 6, 1, 2, 5, 10, 30, 60, 120, 360, 720, 1440))
 _NUMBERS = tuple(first * 10.0**power for power in range(-3, 12) for first in (1, 2, 5))
 
@@ -38,6 +41,7 @@ def page(found: Answer, title: str, heading: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = _breakable
     return environment.get_template("tune.html").render(
         title=title,
         heading=heading,
@@ -48,6 +52,11 @@ def page(found: Answer, title: str, heading: str) -> str:
         goals=[str(each) for each in found.goals.minimise],
         cards=[_card(found, each) for each in found.candidates],
     )
+
+
+def _breakable(text: str) -> str:
+    """Return markup of text that may go on in the next line behind a sign, so that no word has to be broken."""
+    return _SIGNS.sub(r"\g<0><wbr>", html.escape(text))
 
 
 def _picture(found: Answer) -> dict[str, Any]:
@@ -144,11 +153,15 @@ def _goal(found: Answer, measure: Measure, told: Told) -> tuple[str, str]:
 def _row(name: str, measure: Measure, today: Candidate, each: Candidate) -> dict[str, str]:
     change = each.changes[measure]
     before, after = (one.figures[measure].value for one in (today, each))
-    known = not math.isnan(change.value) and any((change.low, change.value, change.high))
+    known = not math.isnan(change.high) and any((change.low, change.value, change.high))
     return {
         "name": name,
         "before": "-" if math.isnan(before) else measure.show(before),
         "after": "-" if math.isnan(after) else measure.show(after),
         "change": moved(measure, change, alone=True),
-        "between": interval.change(measure.show, change.value, change.low, change.high) if known else "",
+        "between": _between(measure, change) if known else "",
     }
+
+
+def _between(measure: Measure, change: Told) -> str:
+    return interval.change(measure.show, change.value, change.low, change.high, differs=change.differs)

@@ -1,11 +1,15 @@
-"""Say between what a figure lies in a week like those of the log, and whether a change is more than chance.
+"""Say between what a figure or a change lies in a week to come, and whether a change is more than chance.
 
 A week to come is told as one more observation beside the weeks of the log (Hahn and Meeker, Statistical Intervals, on
-prediction intervals): their mean, give or take their spread, times Student's t since they are few, and the root of
-1 + 1/n since their mean is a draw as well. All of it by square roots (Bartlett 1947, The use of transformations), as
-figures that are never below zero spread the more the larger they are. Each week is taken from several replays of the
-log, all but the first with run times that are a little off. A change is judged by made logs, each as long as the log,
-of two days in a row.
+prediction intervals): their mean, give or take their spread times Student's t, since they are few. All of it by cube
+roots, by which figures that are never below zero and spread the more the larger they are come near a normal
+distribution (Wilson and Hilferty 1931; Krishnamoorthy, Mathew and Mukherjee 2008 make prediction intervals so). Weeks
+resemble their neighbours: those of a log spread less than all weeks do, and the next one lies further from their mean
+than if each were drawn alone. By how much is known for self-similar loads, of whose Hurst parameter the upper end is
+taken that has been measured (Feitelson, Workload Modeling, on self-similarity; Dinda 1999). Each week is taken from
+several replays of the log, all but the first with run times that are a little off.
+
+Whether a change is more than chance is judged by made logs, each as long as the log, of two days in a row.
 
 Of a log shorter than three weeks a third takes the place of a week, as two say next to nothing of a third one.
 """
@@ -33,6 +37,8 @@ _TOGETHER = 2
 """Parts of the log that stay together in a made log, both sides of which have the same ones."""
 _SURE = 0.9
 """Share of the weeks to come that lie within what is told."""
+_HURST = 0.9
+"""How much weeks resemble those before; 0.5: not at all."""
 _STEPS = 100_000
 """Of Student's t."""
 _OFF = 0.15
@@ -41,16 +47,14 @@ _OFF = 0.15
 
 @attrs.frozen(kw_only=True)
 class Told:
-    """A figure, and between what it lies; these are nan: too few weeks have it."""
+    """A figure or a change, and between what it lies in a week; these are nan: too few weeks have it."""
 
     value: float
     low: float
     high: float
 
-    @property
-    def differs(self) -> bool:
-        """Whether all of it lies on one side of zero."""
-        return self.low > 0 or self.high < 0
+    differs: bool = False
+    """Of a change: whether it is more than chance."""
 
 
 @attrs.frozen(eq=False)
@@ -87,14 +91,34 @@ def told(measure: Measure, log: Log, runs: Sequence[Facts], drawings: Drawn) -> 
     :param runs: its replays, the undisturbed one first.
     """
     point = value(measure, log, runs[0])
-    weeks = np.array([drawn(measure, log, facts, drawings.weeks) for facts in runs])
+    low, high = _to_come(np.array([drawn(measure, log, facts, drawings.weeks) for facts in runs]))
+    return Told(value=point, low=min(max(low, 0.0), point), high=max(high, point))
+
+
+def _to_come(weeks: Array) -> tuple[float, float]:
+    """Return between what another week lies.
+
+    :param weeks: a row for each replay.
+    """
     few = int((~np.isnan(weeks[0])).sum())
     if few < 2:
-        return Told(value=point, low=math.nan, high=math.nan)
-    roots = np.sqrt(weeks[~np.isnan(weeks)])
-    by = student(_SURE, few - 1) * math.sqrt(float(roots.var()) * (few + 1) / (few - 1))
-    low, high = (max(0.0, float(roots.mean()) + each) ** 2 for each in (-by, by))
-    return Told(value=point, low=min(low, point), high=max(high, point))
+        return math.nan, math.nan
+    roots = np.cbrt(weeks[~np.isnan(weeks)])
+    by = student(_SURE, few - 1) * math.sqrt(float(roots.var()) * _farther(few))
+    return (float(roots.mean()) - by) ** 3, (float(roots.mean()) + by) ** 3
+
+
+def _farther(few: int) -> float:
+    """Return how far another week lies from the mean of so many, over how far these do; both squared.
+
+    With independent weeks that is (few + 1) / (few - 1).
+    """
+    power = 2 * _HURST
+    mean: float = few ** (power - 2)
+    """Of the mean the variance, where that of a week is 1."""
+    together: float = ((few + 1) ** power - few**power - 1) / few
+    """Twice the covariance of mean and week."""
+    return (1 + mean - together) / (1 - mean)
 
 
 @functools.cache
@@ -111,18 +135,26 @@ def student(sure: float, free: int) -> float:
 def change(
     measure: Measure, log: Log, before: Sequence[Facts], after: Sequence[Facts], drawings: Drawn
 ) -> Told:
-    """Return by how much a figure changes, in the same days with the same run times."""
+    """Return by how much a figure changes, in the same days with the same run times.
+
+    In no week that is more than what lies between the ends of both figures.
+    """
     pairs = list(zip(before, after, strict=True))
 
     def of(pair: tuple[Facts, Facts], rows: Array) -> Array:
         return drawn(measure, log, pair[1], rows) - drawn(measure, log, pair[0], rows)
 
-    point = value(measure, log, after[0]) - value(measure, log, before[0])
-    spread = _over(pairs, drawings.logs, of)
-    if not len(spread) or math.isnan(point):
-        return Told(value=point, low=point, high=point)
-    low, high = (float(np.quantile(spread, at)) for at in (0.025, 0.975))
-    return Told(value=point, low=min(low, point), high=max(high, point))
+    here, there = (told(measure, log, runs, drawings) for runs in (before, after))
+    point = there.value - here.value
+    low, high = _to_come(np.array([of(pair, drawings.weeks) for pair in pairs]))
+    spread = [*_over(pairs, drawings.logs, of), point]
+    least, most = (float(np.quantile(spread, at)) for at in (0.025, 0.975))
+    return Told(
+        value=point,
+        low=min(max(low, there.low - here.high), point),
+        high=max(min(high, there.high - here.low), point),
+        differs=point < 0 > most or point > 0 < least,
+    )
 
 
 def _over(runs: Sequence[T], counts: Array, of: Callable[[T, Array], Array]) -> Array:

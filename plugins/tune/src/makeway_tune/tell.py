@@ -18,6 +18,7 @@ from makeway_tune.log import WEEK, Group, Log
 from makeway_tune.sure import Told
 
 NOUNS = {"partition": "partition", "qos": "QOS", "user": "user"}
+_FEW = "too few weeks"
 _SHORT = {
     "lost-hours": "core-hours lost a day",
     "preempted": "preemptions a day",
@@ -93,7 +94,7 @@ def shown(measure: Measure, told: Told) -> str:
     if math.isnan(told.value):
         return "-"
     if math.isnan(told.high):
-        return f"{measure.show(told.value)} (too few weeks)"
+        return f"{measure.show(told.value)} ({_FEW})"
     return f"{measure.show(told.value)} ({measure.show(told.low)} to {measure.show(told.high)})"
 
 
@@ -109,8 +110,8 @@ def moved(measure: Measure, told: Told, *, alone: bool = False) -> str:
     value = signed(measure.show, told.value)
     if alone:
         return value
-    noise = "" if told.differs else ", noise"
-    return f"{value} ({between(measure.show, told.low, told.high).removesuffix(noise)}){noise}"
+    ends = _FEW if math.isnan(told.high) else between(measure.show, told.low, told.high, differs=True)
+    return f"{value} ({ends}){'' if told.differs else ', noise'}"
 
 
 def _groups(found: Answer, groups: Sequence[Group]) -> Iterator[tuple[tuple[str, str], list[str]]]:
