@@ -141,7 +141,7 @@ def test_cpus_are_booked_likewise() -> None:
 
 
 def test_memory_is_booked_likewise() -> None:
-    """3,000 of 4,000 MB: 2,000 do not fit beside them, 1,000 do; a job that asks for none takes none. Ann's is first."""
+    """3,000 of 4,000: 2,000 do not fit beside them, 1,000 do; a job that asks for none takes none; Ann's is first."""
     booked = {"user": "ann", "memory_mb": 3000, "start": 100.0, "end": 200.0}
 
     def of(id: str, user: str, at: float, run_time: float, mb: int | None) -> JobSpec:
