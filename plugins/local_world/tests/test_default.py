@@ -23,6 +23,7 @@ from makeway_app.cli import cli
 from makeway_app.replay import Options, replay
 from makeway_local_world import default
 from makeway_local_world.processes.machine import SUBGROUP
+from makeway_local_world.requests import MOST_TASKS
 from makeway_local_world.units import program, unit
 
 Site = Any
@@ -113,6 +114,15 @@ def test_in_a_lab_nobody_waits_behind_the_array_of_another() -> None:
     jobs = [*array, JobSpec(id="b", user="bob", submit_at=5.0, run_time=10.0)]
     assert _starts(default.configuration(PLAIN, world="world/simulated"), jobs)["b"] == 100.0
     assert _starts(default.lab(PLAIN, world="world/simulated"), jobs)["b"] == 10.0
+
+
+def test_in_a_lab_an_array_may_be_as_large_as_anywhere_here() -> None:
+    """A sweep of thousands of tasks is a usual thing; Slurm's own limit is a thousand."""
+    last = MOST_TASKS - 1
+    job = JobSpec(
+        id="a", user="ann", array_id="a", array_task=last, attributes={"array_last": last}, run_time=1.0
+    )
+    assert _starts(default.lab(PLAIN, world="world/simulated"), [job]) == {"a": 0.0}
 
 
 def test_in_a_lab_a_user_has_half_of_the_gpus() -> None:

@@ -368,7 +368,7 @@ class Queue:
 
         :param priority: a function is called while the job has no entries.
         """
-        eligible = any(entry[1] is job for entry in self.entries)
+        eligible, held = any(entry[1] is job for entry in self.entries), job.held
         self._drop_entries(job)
         given = self.set_priority(job, priority) if isinstance(priority, int) else priority()
         put(job, priority=given)
@@ -377,6 +377,8 @@ class Queue:
             self._next_tasks(job, now, ended=False)
         if eligible or (job.eligible_at <= now and job.id not in self.conditions.of):
             self._admit(job, now)
+        elif held and given:
+            self.begin_at(job, job.eligible_at, now)
 
     def begin_at(self, job: Job, at: Seconds, now: Seconds) -> None:
         """Let a pending job become eligible at another instant."""

@@ -133,6 +133,19 @@ def test_a_held_job_waits_for_its_release() -> None:
     assert replay_table(jobs, config=BUILTIN).reason("a") == "JobHeldUser"
 
 
+def test_a_job_that_is_released_before_its_begin_time_starts_then() -> None:
+    """It was held when it came, so that nothing has waited for that time yet; once it is free, it runs once."""
+    jobs = """
+        job  submit  nodes  run_time  begin  priority
+        a         0      1        10     30         0
+    """
+    run = replay_table(jobs, config=BUILTIN, commands="20 release a")
+    assert run.starts("a") == (30.0,)
+    assert replay_table(jobs, config=BUILTIN, commands="20 release a", until=25.0).reason("a") == "BeginTime"
+    twice = replay_table(jobs, config=BUILTIN, commands="10 release a\n15 hold a\n20 release a")
+    assert twice.starts("a") == (30.0,)
+
+
 def test_hold_and_release_of_a_waiting_job_send_it_to_the_end() -> None:
     """A released job gets a fresh priority below all others (slurm-gang-and-select 5.1)."""
     run = replay_table(

@@ -30,6 +30,7 @@ from makeway.config import (
 )
 from makeway.devices import PARTS
 from makeway.errors import ConfigError, Problem
+from makeway_local_world.requests import MOST_TASKS
 
 if TYPE_CHECKING:
     from makeway_local_world.processes.settings import Settings
@@ -251,7 +252,10 @@ def lab(machine: Machine, world: str = "world/local") -> Config:
             plain.policy,
             priority="priority/multifactor",
             plugins=("limits/slurm", *plain.policy.plugins),
-            settings={"priority/multifactor": {"weight_fairshare": WEIGHT, "calc_period": PERIOD}},
+            settings={
+                "priority/multifactor": {"weight_fairshare": WEIGHT, "calc_period": PERIOD},
+                "limits/slurm": {"max_array_size": MOST_TASKS + 1},
+            },
         ),
         world=attrs.evolve(plain.world, settings=bookings),
     )

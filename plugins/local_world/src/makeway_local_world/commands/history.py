@@ -49,17 +49,19 @@ def past_instant(text: str, now: float) -> float:
         ("day", DAY),
         ("hours", 3600.0),
         ("hour", 3600.0),
+        ("minutes", 60.0),
+        ("minute", 60.0),
         ("d", DAY),
         ("h", 3600.0),
     ):
-        number = word.removesuffix(unit).strip()
+        number = word.removeprefix("now-").removesuffix(unit).strip()
         if word.endswith(unit) and number.isdigit():
             return now - int(number) * size
     try:
         found = instant(text, now)
     except ValueError:
         raise ValueError(
-            f"got {text!r}; allowed: yesterday, 2days, 18:30, 2026-11-24, 2026-11-24T18:30"
+            f"got {text!r}; allowed: yesterday, 2days, now-3hours, 18:30, 2026-11-24, 2026-11-24T18:30"
         ) from None
     return found - DAY if found > now and ":" in text and "-" not in text else found
 
