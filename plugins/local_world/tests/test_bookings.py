@@ -119,14 +119,38 @@ def test_a_job_lies_over_its_users_others_rather_than_on_what_is_booked(tasks: i
     assert states == [("RUNNING", 0.0, 10.0), ("SUSPENDED", 10.0, 30.0), ("RUNNING", 30.0, 120.0)]
 
 
-def test_a_job_does_not_lie_over_those_who_have_booked() -> None:
-    """All four CPUs are Ann's until 200, who uses one of them."""
+def test_a_job_lies_over_those_of_one_who_has_booked_less_than_they_hold() -> None:
+    """Ann has booked one of four CPUs from 100 on, and her job without an end in time holds all of them already."""
+    booked = {"user": "ann", "cpus": 1, "start": 100.0, "end": 200.0}
+    jobs = [
+        JobSpec(id="anns", user="ann", tasks=4, run_time=400),
+        JobSpec(id="urgent", user="bob", submit_at=10, run_time=20, time_limit=150, partitions=("urgent",)),
+    ]
+    assert starts(replay(machine(booked), jobs)) == {"anns": 30.0, "urgent": 10.0}
+
+
+def test_a_job_lies_over_no_other_where_that_leaves_too_little_of_what_is_booked() -> None:
+    """Ann has booked two of the four CPUs that her jobs hold, so that Bob may have two: his next job waits for them."""
+    booked = {"user": "ann", "cpus": 2, "start": 100.0, "end": 200.0}
+    urgent = {"user": "bob", "partitions": ("urgent",), "time_limit": 150}
+    jobs = [
+        *(JobSpec(id=f"ann{at}", user="ann", tasks=2, run_time=400) for at in range(2)),
+        JobSpec(id="first", tasks=2, submit_at=10, run_time=120, **urgent),
+        JobSpec(id="next", tasks=1, submit_at=11, run_time=20, **urgent),
+    ]
+    found = starts(replay(machine(booked), jobs))
+    assert (found["first"], found["next"]) == (10.0, 130.0)
+
+
+@pytest.mark.parametrize(("used", "last"), [(1, 0.0), (4, 220.0)])
+def test_a_job_does_not_lie_over_those_who_have_booked(used: int, last: float) -> None:
+    """All four CPUs are Ann's until 200, who uses one of them, or all."""
     booked = {"user": "ann", "cpus": 4, "start": 0.0, "end": 200.0}
     jobs = [
-        JobSpec(id="anns", user="ann", submit_at=0, run_time=300),
+        JobSpec(id="anns", user="ann", submit_at=0, run_time=300, tasks=used),
         JobSpec(id="urgent", user="bob", submit_at=10, run_time=20, partitions=("urgent",)),
     ]
-    assert starts(replay(machine(booked), jobs)) == {"anns": 0.0, "urgent": 200.0}
+    assert starts(replay(machine(booked), jobs)) == {"anns": last, "urgent": 200.0}
 
 
 def test_cpus_are_booked_likewise() -> None:

@@ -95,7 +95,7 @@ class _Search:
             return self._into_extra_row()
         if self._limit is not None and self._limit.resource == "cpus" and self._attempt.known.mode.gang:
             withheld = self._idle_beyond(self._limit.available)
-            over = self._attempt.fresh().try_on(self._choice, withheld=withheld) if withheld else None
+            over = self._attempt.fresh().try_on(self._choice, withheld=withheld) if withheld else found
             if over is not None:
                 return self._answer(
                     self._attempt, over, (), "laid over others, beside idle cores it may not have"
