@@ -75,7 +75,7 @@ NOT_COMPARED: Mapping[str, str] = {
 """Scenarios whose recordings are played, but whose point is none of what a comparison looks at."""
 TEST_FOLDERS = (
     "core/tests",
-    "plugins/app/tests",
+    "plugins/app/tests/app",
     "plugins/app/tests/engine",
     "plugins/slurm/tests",
     "tests",

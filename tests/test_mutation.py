@@ -20,6 +20,14 @@ def test_a_target_has_its_modules_and_tests(name: str) -> None:
     assert [path for path in target["tests"] if not (ROOT / path).exists()] == []
 
 
+def test_a_change_that_alters_nothing_is_of_a_line_that_is_there() -> None:
+    """Else the run ends before it has begun."""
+    entries = tomllib.loads((ROOT / "tests/mutation/equivalent.toml").read_text())["mutant"]
+    assert entries
+    for entry in entries:
+        assert entry["line"] in map(str.strip, (ROOT / entry["module"]).read_text().splitlines())
+
+
 def test_the_engine_and_the_policies_of_all_vendors_are_targets() -> None:
     """Engine, backfill, preempt policies, selectors, the search, Slurm, Moab, LSF and Kueue."""
     wanted = {

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 Run = Callable[..., Any]
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/record.schema.json").read_text())
 
 SITE = """

@@ -374,7 +374,7 @@ def test_a_selected_plugin_that_is_missing(run: Run, config: Path) -> None:
 
 def test_packages_of_this_project_are_known_by_name() -> None:
     """Every plugin, command, page and view of a distribution beside the core is listed with it."""
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     groups = {
         "makeway": "plugins",
         "makeway.commands": "commands",

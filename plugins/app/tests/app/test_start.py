@@ -19,7 +19,7 @@ from makeway_app.cli import COMMANDS, cli
 from makeway_app.cli.brought import COMMANDS as GROUP
 from makeway_app.cli.brought import names
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 Run = Callable[..., Any]
 
 
