@@ -599,6 +599,7 @@ def _use_the_studio(page: Page) -> None:
         page.scheme(scheme)
         page.size(width, 1000)
         assert page.run("return document.documentElement.scrollWidth") <= width
+        assert page.run(BROKEN) == []
         page.run((HERE / "axe/axe.min.js").read_text(encoding="utf-8"))
         found = page.driver.execute_async_script("axe.run().then(arguments[0])")
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []

@@ -35,7 +35,7 @@ from makeway_app.cli.request import CONFIGURED, in_world
 from makeway_app.cli.running import warmed_up, watched
 from makeway_app.readers.commands import commands_with
 from makeway_app.replay import Options, Run, replay
-from makeway_app.report import short_name
+from makeway_app.report import short_name, signed
 from makeway_engine.engine import Engine
 from makeway_explain.story import Witness, explain
 from makeway_report import interval
@@ -337,9 +337,7 @@ def _figures(log: Log, facts: Facts, before: Facts | None) -> Iterator[dict[str,
         if before is not None and drawings is not None:
             moved = change(measure, log, [before], [facts], drawings)
             if not math.isnan(moved.high) and any((moved.low, moved.value, moved.high)):
-                shown["between"] = interval.between(
-                    measure.show, moved.low, moved.high, differs=moved.differs
-                )
+                shown["between"] = [signed(measure.show, each) for each in (moved.low, moved.high)]
                 shown["way"] = interval.way(moved.value, differs=moved.differs)
         yield shown
 

@@ -3,6 +3,12 @@
 (() => {
 const at = id => document.getElementById(id);
 const made = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), {textContent: text}, more);
+// Text that may go on in the next line behind a sign, so that no word has to be broken.
+const breakable = text => {
+  const whole = made("span");
+  for (const part of text.split(/(?<=[=:_/\[\]])/)) whole.append(part, made("wbr"));
+  return whole;
+};
 let state = {runs: [], stories: {}, settings: []};
 let story = "";
 let timer = 0;
@@ -37,7 +43,7 @@ function settings() {
     const choice = made("select", "", {name: each.name});
     for (const value of [each.now, ...each.values]) choice.append(new Option(value || "not set", value));
     choice.addEventListener("change", mark);
-    label.append(made("span", each.name), choice);
+    label.append(breakable(each.name), choice);
     at("settings").append(label);
   }
 }
@@ -98,7 +104,12 @@ function figures() {
     before = one.group;
     for (const each of values) {
       const cell = made("td", each ? each.shown : "-");
-      if (each && each.between) cell.append(made("span", each.between, {className: `between ${each.way}`}));
+      if (each && each.between) {
+        const [low, high] = each.between.map(end => made("span", end));
+        const noise = each.way === "noise" ? ", noise" : "";
+        cell.append(made("span", "", {className: `between ${each.way}`}));
+        cell.lastChild.append(low, " to ", high, noise);
+      }
       row.append(cell);
     }
   }
