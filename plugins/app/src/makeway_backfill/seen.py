@@ -98,13 +98,13 @@ class Seen:
     def hold(self) -> None:
         """Forget all if the books have changed since, or when jobs leave them."""
         ledger = self._ledger
-        if self._version != (ledger.version, ledger.freed) or self._releases != ledger.releases():
+        if self._version != (ledger.version, ledger.freed) or self._releases is not ledger.releases():
             self.forget()
 
     def forget(self) -> None:
         """Begin anew: the books have changed, or others were told to leave."""
         self._version = self._ledger.version, self._ledger.freed
-        self._releases = [*self._ledger.releases()]
+        self._releases = self._ledger.releases()
         self.removable.clear()
         self._kinds.clear()
         self._closed.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Sequence
 
 from makeway.model import Job, JobState, Seconds
 
@@ -20,22 +21,23 @@ class Deadlines:
         """Running jobs: deadline, place in the job table, job; soonest first."""
         self._stopped: list[Release] = []
         """Suspended jobs, likewise: nothing happens to them at their deadline."""
-        self._all: list[Release] | None = None
-        """Both; None: to be put together."""
+        self._listed: Sequence[Release] | None = None
+        """What `releases` returned last; None: a deadline has changed since."""
 
-    @property
-    def all_by_end(self) -> list[Release]:
-        """Running and suspended jobs, soonest first; not to be changed."""
-        if not self._stopped:
-            return self.by_end
-        if self._all is None:
-            self._all = sorted([*self.by_end, *self._stopped], key=_deadline_and_index)
-        return self._all
+    def releases(self, *, suspended: bool) -> Sequence[Release]:
+        """Return the running jobs, soonest first: the very same sequence until a deadline changes.
+
+        :param suspended: whether the suspended ones are among them.
+        """
+        if self._listed is None:
+            both = sorted([*self.by_end, *self._stopped], key=_deadline_and_index) if suspended else self.by_end
+            self._listed = tuple(both)
+        return self._listed
 
     def note(self, job: Job) -> None:
         """Take in an active job whose deadline is set."""
         if job.end_at is not None:
-            self._all = None
+            self._listed = None
             listed = self.by_end if job.state is _RUNNING else self._stopped
             bisect.insort(listed, (job.end_at, job.index, job))
 
@@ -54,7 +56,7 @@ class Deadlines:
         """Strike a job off, if it is here; it goes on saying when its deadline was."""
         if job.end_at is None:
             return
-        self._all = None
+        self._listed = None
         for listed in (self.by_end, self._stopped):
             at = bisect.bisect_left(listed, (job.end_at, job.index))
             if at < len(listed) and listed[at][2] is job:

@@ -261,7 +261,7 @@ class Ledger:
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
         """Return the jobs that forecasts let end as (deadline, index, job), soonest first."""
-        return self._deadlines.all_by_end if self._counts_suspended else self.by_end
+        return self._deadlines.releases(suspended=self._counts_suspended)
 
     def jobs_on(self, node: int) -> Sequence[Job]:
         """Return the active jobs on a node, in order of start."""

@@ -50,6 +50,8 @@ class Queue:
         """Eligible jobs in the default order, or in that of their ranks."""
         self.arrivals: list[Entry] = []
         """Entries added since the last complete pass."""
+        self.in_several: dict[str, Job] = {}
+        """Eligible jobs with entries in several partitions, by id."""
         self.bounced: list[Job] = []
         """Jobs sent back in the instant of their start; they wait until something is given back."""
         self._bounced_at: Seconds = 0.0
@@ -208,6 +210,8 @@ class Queue:
     def _list(self, job: Job) -> bool:
         """Give a job its entries; say whether it has any."""
         tried = False
+        if len(job.partitions) > 1:
+            self.in_several[job.id] = job
         place = self.key_of if self._rank is None and not self._in_partition else self.place
         for partition in job.partitions:
             if not (partition.up and partition.accepts):
@@ -349,6 +353,7 @@ class Queue:
 
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
+        self.in_several.pop(job.id, None)
         for listener in self.listeners.all:
             listener.left(job)
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
@@ -465,6 +470,7 @@ class Queue:
         self.listeners.reordered()
         self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
         self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
+        self.in_several = {job.id: job for _, job, _ in self.entries if len(job.partitions) > 1}
         if self._rank is not None:
             self._ranks = {
                 (job.index, partition.index): self._rank_in(key) for key, job, partition in self.entries

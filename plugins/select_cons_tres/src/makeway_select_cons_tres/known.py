@@ -166,8 +166,8 @@ class Known:
         books = self.books
         books.sync()
         moment, releases = (view.version, books.version), view.releases()
-        if self._timelines_at != moment or self._releases != releases:
-            self._timelines_at, self._releases = moment, [*releases]
+        if self._timelines_at != moment or self._releases is not releases:
+            self._timelines_at, self._releases = moment, releases
             self._timelines.clear()
             self._enough.clear()
         found = self._timelines.get(id(removable) if removable else 0)
@@ -179,7 +179,7 @@ class Known:
             if gone:
                 books = self.without(leaving(gone))
             if self._moments is None:
-                self._moments = Moments(self.layout.size)
+                self._moments = Moments(self.layout)
             elif self.books.depends_on_order:
                 self._moments.forget()
             timeline = Timeline(books, view, gone, self._moments)

@@ -11,7 +11,7 @@ import bisect
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -25,6 +25,7 @@ from makeway.model import Allocation, ClusterView, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import NodeNeed
 from makeway_select_cons_tres.steps import Bars
 
@@ -45,6 +46,8 @@ _OCTETS = 16
 """Of the number of what a job holds."""
 _FEWEST = 24
 """So many moments are kept at least."""
+_FORGOTTEN = 2
+"""What jobs held is forgotten once it is so many times what they hold."""
 
 
 class Batch(NamedTuple):
@@ -86,6 +89,18 @@ class Moment:
         """Where a job of a kind gets idle cores, of some nodes."""
 
 
+class Share(NamedTuple):
+    """What a job holds."""
+
+    allocation: Allocation
+    number: int
+    """Tells it from all others."""
+    cores: list[int]
+    """How many of each of its nodes."""
+    memory: list[int]
+    """MB of each of its nodes."""
+
+
 class Moments:
     """Moments that lie ahead. A job that ends before its time, or starts, leaves those as they were that come later.
 
@@ -93,22 +108,35 @@ class Moments:
     1970, A new hashing method with application for game playing).
     """
 
-    def __init__(self, nodes: int) -> None:
-        self._most = max(_FEWEST, _AMOUNTS // max(nodes, 1))
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._most = max(_FEWEST, _AMOUNTS // max(layout.size, 1))
         self._known: dict[int, Moment] = {}
-        self._numbers: dict[int, tuple[Allocation, int]] = {}
-        """By the identity of what a job holds, which is kept so that nothing else has it."""
+        self._shares: dict[int, Share] = {}
+        """By the identity of an allocation, which is kept so that no other has it."""
         self._count = itertools.count()
 
-    def numbers(self, held: Sequence[Allocation]) -> list[int]:
-        """Return the number of each of all that is held."""
-        known = self._numbers
-        self._numbers = {id(each): known.get(id(each)) or (each, self._new_number()) for each in held}
-        return [self._numbers[id(each)][1] for each in held]
+    def shares(self, jobs: Iterable[Job]) -> dict[int, Share]:
+        """Return what each job holds, by its identity; those that hold nothing are left out."""
+        known = self._shares
+        held = [(id(job), job.allocation) for job in jobs if job.allocation is not None]
+        found = {at: known.get(id(each)) or self._share(each) for at, each in held}
+        if len(known) > _FORGOTTEN * len(found) + _FEWEST:
+            self._shares = {id(each.allocation): each for each in found.values()}
+        return found
 
-    def _new_number(self) -> int:
+    def _share(self, held: Allocation) -> Share:
         digest = hashlib.blake2b(str(next(self._count)).encode(), digest_size=_OCTETS).digest()
-        return int.from_bytes(digest, "little")
+        full = self._layout.core_count
+        found = self._shares[id(held)] = Share(
+            held,
+            int.from_bytes(digest, "little"),
+            [full[index] for index in held.node_indices]
+            if held.cores is None
+            else [each.bit_count() for each in held.cores],
+            [0] * len(held.node_indices) if held.memory_mb is None else [*held.memory_mb],
+        )
+        return found
 
     def of(self, key: int) -> Moment:
         """Return a moment."""
@@ -221,9 +249,11 @@ class Timeline:
         releases += [each for each in _endless(view) if id(each[2]) not in out]
         self.ends = [each[0] for each in releases]
         self._jobs = [each[2] for each in releases]
-        self._keys = _keys(self._jobs, gone, view, moments)
+        shares = moments.shares(view.active)
+        self._shares = [shares.get(id(job)) for job in self._jobs]
+        self._keys = _keys(self._shares, gone, shares)
         """Of the moments at which so many jobs are gone."""
-        self._nodes = [job.nodes for job in self._jobs]
+        self._nodes = [0 if share is None else share.allocation.nodes for share in self._shares]
         self._seconds = [clockwork.whole_second(end) if end < math.inf else end for end in self.ends]
         layout = books.layout
         self._full = np.array(layout.core_count, np.float64)
@@ -288,18 +318,11 @@ class Timeline:
             books = self.books
             busy = books.cores_in([part for at, part in books.parts.items() if bars and at in bars], -1)
             used = books.busy if bars is None else [busy.get(at, 0) for at in range(books.layout.size)]
-            sizes = books.layout.core_count
             cores: list[int] = []
-            for job in self._jobs:
-                held = job.allocation
-                if held is None:
-                    continue
-                if bars is not None and job.partition.index not in bars:
-                    cores += [0] * len(held.node_indices)
-                elif held.cores is None:
-                    cores += [sizes[index] for index in held.node_indices]
-                else:
-                    cores += [each.bit_count() for each in held.cores]
+            for job, share in zip(self._jobs, self._shares, strict=True):
+                if share is not None:
+                    elsewhere = bars is not None and job.partition.index not in bars
+                    cores += [0] * len(share.cores) if elsewhere else share.cores
             free = self._full - np.array([each.bit_count() for each in used], np.float64)
             found = self._cores_of[bars] = free, np.array(cores, np.float64)
         return found
@@ -310,11 +333,10 @@ class Timeline:
             over: list[int] = []
             nodes: list[int] = []
             memory: list[int] = []
-            for job in self._jobs:
-                held = job.allocation
-                if held is not None:
-                    nodes += held.node_indices
-                    memory += [0] * len(held.node_indices) if held.memory_mb is None else held.memory_mb
+            for share in self._shares:
+                if share is not None:
+                    nodes += share.allocation.node_indices
+                    memory += share.memory
                 over.append(len(nodes))
             self._flat = over, np.array(nodes, np.int64), np.array(memory, np.float64)
         return self._flat
@@ -393,21 +415,21 @@ class Timeline:
 
 
 def _keys(
-    leaving: Sequence[Job], gone: Sequence[tuple[Job, PreemptMode]], view: ClusterView, moments: Moments
+    leaving: Sequence[Share | None], gone: Sequence[tuple[Job, PreemptMode]], shares: Mapping[int, Share]
 ) -> list[int]:
     """Return by what the moments are known at which none, one, two, ... of the jobs that leave are gone.
 
+    :param leaving: what they hold.
     :param gone: those that have made way, of which some keep what they hold, or all but cores.
+    :param shares: what each active job holds, by its identity.
     """
-    held = {id(job): job.allocation for job in (*view.active, *leaving) if job.allocation is not None}
-    numbers = dict(zip(held, moments.numbers([*held.values()]), strict=True))
+    rest = sum([share.number for share in shares.values()])
     for job, mode in gone:
-        if mode is PreemptMode.SUSPEND:
-            numbers[id(job)] = 3 * numbers.get(id(job), 0)
-        elif mode is not PreemptMode.OFF:
-            numbers.pop(id(job), None)
-    last = [numbers.pop(id(job), 0) for job in leaving]
-    return [*itertools.accumulate(reversed(last), initial=sum(numbers.values()))][::-1]
+        share = shares.get(id(job))
+        if share is not None and mode is not PreemptMode.OFF:
+            rest += 2 * share.number if mode is PreemptMode.SUSPEND else -share.number
+    last = [0 if share is None else share.number for share in leaving]
+    return [*itertools.accumulate(reversed(last), initial=rest - sum(last))][::-1]
 
 
 def _endless(view: ClusterView) -> list[Release]:
