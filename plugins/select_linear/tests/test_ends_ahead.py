@@ -23,6 +23,11 @@ def _given(version: int, idle: int = 0) -> tuple[Any, Any]:
     return books, SimpleNamespace(releases=lambda: releases)
 
 
+def _at(now: float) -> Any:
+    """Return a view at an instant, with all rules in force."""
+    return SimpleNamespace(now=now, rule=lambda name: True)
+
+
 @pytest.mark.parametrize("order", [(1, 47, 48, 49, 96, 97, 99), (99, 97, 96, 49, 48, 47, 1)])
 def test_as_many_end_as_nodes_are_wanted(order: tuple[int, ...]) -> None:
     """However many ends were looked at before; the last job does not count, so its node stays busy."""
@@ -30,7 +35,7 @@ def test_as_many_end_as_nodes_are_wanted(order: tuple[int, ...]) -> None:
     for wanted in order:
         assert ahead.jobs_to_end(_ALL, wanted) == wanted
         assert ahead.idle[wanted] & _ALL == (1 << wanted) - 1
-        assert ahead.when(wanted, now=5.0) == 10.0 * wanted
+        assert ahead.when(wanted, _at(5.0)) == 10.0 * wanted
     assert ahead.jobs_to_end(_ALL, 100) is None
     assert ahead.jobs_to_end(_ALL & ~0xFF, 1) == 9
 
@@ -42,4 +47,5 @@ def test_what_was_looked_at_is_forgotten_when_jobs_leave() -> None:
     ahead.of(*_given(2, idle=60))
     assert ahead.jobs_to_end(_ALL, 60) == 0
     assert ahead.jobs_to_end(_ALL, 70) == 10
-    assert ahead.when(10, now=5.0) == 700.0
+    assert ahead.when(10, _at(5.0)) == 700.0
+    assert ahead.when(10, _at(700.0)) == 701.0, "a job whose time is over leaves a second from now"

@@ -30,7 +30,9 @@ class Deadlines:
         :param suspended: whether the suspended ones are among them.
         """
         if self._listed is None:
-            both = sorted([*self.by_end, *self._stopped], key=_deadline_and_index) if suspended else self.by_end
+            both = (
+                sorted([*self.by_end, *self._stopped], key=_deadline_and_index) if suspended else self.by_end
+            )
             self._listed = tuple(both)
         return self._listed
 

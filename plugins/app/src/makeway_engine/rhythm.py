@@ -234,8 +234,7 @@ class Rhythm:
         Recorded: part_any_bars.
         """
         return self._reasons_are_news and any(
-            job.reason == CONFIG and job.state is JobState.PENDING
-            for job in self._queue.in_several.values()
+            job.reason == CONFIG and job.state is JobState.PENDING for job in self._queue.in_several.values()
         )
 
     def _waits_otherwise(self) -> bool:

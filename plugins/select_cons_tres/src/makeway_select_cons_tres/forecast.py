@@ -15,6 +15,7 @@ from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.known import gone_with
 from makeway_select_cons_tres.steps import Extra, looks_beyond_idle
 from makeway_select_cons_tres.watch import Watch, watch_for
+from makeway_slurm_rules.over_time import leaves_at
 
 _Release = tuple[Seconds, int, Job]
 
@@ -103,7 +104,8 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
                 relevant = timeline.end_of(batch, place)
                 at = at if relevant is None else relevant
             assert at is not None
-            return None if math.isinf(at) else Forecast(at=max(at, now), nodes=place)
+            at = leaves_at(at, view, "forecast_over_time_in_a_second")
+            return None if math.isinf(at) else Forecast(at=at, nodes=place)
     return None
 
 

@@ -8,7 +8,10 @@ from makeway.bitmap import NodeBits
 from makeway.levels import Levels
 from makeway.model import ClusterView, Job, Seconds
 from makeway_select_linear.books import Books
+from makeway_slurm_rules.over_time import leaves_at
 
+OVER_TIME = "linear_forecast_over_time_in_a_second"
+"""Rule about jobs whose time is over."""
 _AT_ONCE = 48
 """So many ends are looked at together: most jobs want no more than the first of them."""
 
@@ -24,15 +27,15 @@ class EndsAhead:
         self._books: Books | None = None
         self._left = Levels()
         """Jobs that run on each node after the last end that was looked at."""
-        self._releases: list[tuple[Seconds, int, Job]] = []
+        self._releases: Sequence[tuple[Seconds, int, Job]] = ()
         self.idle: list[NodeBits] = []
         """By how many jobs have ended, as far as that was asked; nodes outside the cluster count as idle."""
 
     def of(self, books: Books, view: ClusterView) -> EndsAhead:
         """Return it as things stand."""
         releases: Sequence[tuple[Seconds, int, Job]] = view.releases()
-        if self._version != books.version or self._releases != releases:
-            self._version, self._releases, self._books = books.version, list(releases), books
+        if self._version != books.version or self._releases is not releases:
+            self._version, self._releases, self._books = books.version, releases, books
             self._left = books.running.copy()
             self.idle = [~self._left.over[0]]
         return self
@@ -63,6 +66,6 @@ class EndsAhead:
                 left.remove(job.nodes)
             self.idle.append(~left.over[0])
 
-    def when(self, ended: int, now: Seconds) -> Seconds:
-        """Return when so many jobs have ended; what overstays counts as about to end."""
-        return max(self._releases[ended - 1][0], now) if ended else now
+    def when(self, ended: int, view: ClusterView) -> Seconds:
+        """Return when so many jobs have ended."""
+        return leaves_at(self._releases[ended - 1][0], view, OVER_TIME) if ended else view.now

@@ -11,8 +11,10 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Exclusive, Forecast, Job, Placement, PreemptMode, Seconds
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, like_nodes
+from makeway_select_linear.ends_ahead import OVER_TIME
 from makeway_select_linear.nodes import LinearNodes
 from makeway_select_linear.request import Request
+from makeway_slurm_rules.over_time import leaves_at
 
 
 def forecast(
@@ -77,7 +79,7 @@ def _estimate(
             continue
         found = attempt.probe()
         if isinstance(found, Placement):
-            return _at(max(end, now), found.allocation.nodes, usable)
+            return _at(leaves_at(end, view, OVER_TIME), found.allocation.nodes, usable)
     return None
 
 
@@ -151,7 +153,7 @@ def _counting_forecast(
             continue
         _, new = counting.remove(other)
         if new and (nodes := placed()) is not None:
-            return _at(max(end, now), nodes, eligible)
+            return _at(leaves_at(end, view, OVER_TIME), nodes, eligible)
     return None
 
 
@@ -191,7 +193,7 @@ def _plain_forecast(
             released |= gain
             have += gain.bit_count()
             if shadow is None and have >= wanted:
-                shadow = max(end, now)
+                shadow = leaves_at(end, view, OVER_TIME)
     if shadow is None:
         return None
     return _nodes_at(shadow, free, released, wanted, usable, have)
@@ -211,7 +213,7 @@ def _plain_estimate(
         ahead = selector.ends_ahead.of(selector.books, view)
         ended = ahead.jobs_to_end(usable, wanted)
         nodes = None if ended is None else like_nodes(ahead.idle[ended] & usable, wanted, request.max_nodes)
-        return None if ended is None or nodes is None else _at(ahead.when(ended, now), nodes, usable)
+        return None if ended is None or nodes is None else _at(ahead.when(ended, view), nodes, usable)
     books = selector.books
     left = books.running.copy()
 
@@ -233,7 +235,7 @@ def _plain_estimate(
         busy = left.over[0]
         left.remove(other.nodes)
         if busy & ~left.over[0] & usable and (nodes := placed()) is not None:
-            return _at(max(end, now), nodes, usable)
+            return _at(leaves_at(end, view, OVER_TIME), nodes, usable)
     return None
 
 

@@ -290,6 +290,19 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.2.6",
     ),
+    "forecast_over_time_in_a_second": Rule(
+        "under select/cons_tres a job whose time is over is estimated to leave a second from now; later at once, so "
+        "that backfill tries others in its place, in vain; not in force under EASY",
+        None,
+        until="24.11",
+        section="slurm-preemption 5.2.6",
+    ),
+    "linear_forecast_over_time_in_a_second": Rule(
+        "under select/linear a job whose time is over is estimated to leave a second from now, in every release; not "
+        "in force under EASY",
+        "1",
+        section="slurm-preemption 5.2.6",
+    ),
     "forecast_ends_at_relevant_job": Rule(
         "an estimated start is the end of a job on the nodes chosen, not of the last one removed",
         "25.11",

@@ -28,6 +28,8 @@ _NOT_UNDER_EASY = (
     "forecast_counts_suspended",
     "forecast_exclusive_alone",
     "forecast_in_batches",
+    "forecast_over_time_in_a_second",
+    "linear_forecast_over_time_in_a_second",
     "linear_forecast_tolerates_one",
 )
 """Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
