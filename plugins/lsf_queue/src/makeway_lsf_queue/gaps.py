@@ -26,7 +26,9 @@ def kept_hosts(job: Job, site: Site, survey: Survey, view: ClusterView) -> NodeB
         return 0
     mine = job.partition.name
     known, used, wanted = slots_kept(site, survey, view, mine), survey.used, job.spec.cpus
-    full = bitmap.of([index for index, left in known.left.items() if left < wanted])
+    full = known.short.get(wanted)
+    if full is None:
+        full = known.short[wanted] = bitmap.of([at for at, left in known.left.items() if left < wanted])
     gone = [other for other in view.made_way if other.state is JobState.RUNNING]
     if gone:
         freed = full & functools.reduce(operator.or_, (other.nodes for other in gone))
@@ -103,6 +105,7 @@ def slots_kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> Kept
         for index in bitmap.indices(known.changed & known.hosts):
             known.left[index] = used.nodes[index].cpus - used.running(index) - on[index]
         known.changed = 0
+        known.short.clear()
     return known
 
 

@@ -356,6 +356,8 @@ class KeptSlots:
         """Those hosts."""
         self.left: dict[int, int] = {}
         """By host, the slots beside these that no job runs on."""
+        self.short: dict[int, NodeBits] = {}
+        """Hosts with fewer left than so many."""
         self.changed: NodeBits = 0
         """Hosts where that is to be counted anew."""
         self.by_job: dict[str, tuple[NodeBits, tuple[tuple[int, int], ...]]] = {}
