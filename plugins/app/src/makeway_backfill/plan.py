@@ -61,11 +61,15 @@ class Plan:
         at = bisect.bisect_right(self.begins, start)
         return self.begins[at] if at < len(self.begins) else None
 
-    def next_return(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
+    def next_return(
+        self, start: Seconds, end: Seconds, nodes: NodeBits, *, third: bool = False
+    ) -> Seconds | None:
         """Return the first instant after `start` at which a promise of some of `nodes` is over; None: none is seen.
 
         Seen are the records until `end` and the one behind them; those that follow each other with the same nodes are
         one (recorded: limit_stop_retry and limit_stop_retry_time).
+
+        :param third: if none is seen, return when the third record behind `end` begins, whatever it is about.
         """
         begins, free = self.begins, self.free
         at = max(0, bisect.bisect_right(begins, start) - 1)
@@ -78,7 +82,8 @@ class Plan:
             if free[after] & ~free[at] & nodes:
                 return begins[after]
             if begins[at] > end + _TINY:
-                return None
+                behind = [begins[each] for each in range(after, len(free)) if free[each] != free[each - 1]]
+                return behind[1] if third and len(behind) > 1 else None
             at = after
 
     def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> bool:

@@ -99,6 +99,7 @@ class Backfill:
         self._tasks_planned: Counter[str] = Counter()
         """For how many tasks of each array this pass keeps nodes."""
         self._beyond_array_limit = attempts.ledger.rule("backfill_plans_beyond_array_limit")
+        self._to_third_record = attempts.ledger.rule("put_off_to_third_record")
         self._asks_for_a_minute = attempts.ledger.rule("backfill_asks_limits_for_a_minute")
         self._shortens_starts = standby and attempts.ledger.rule("backfill_starts_for_a_minute")
         self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
@@ -287,7 +288,8 @@ class Backfill:
         """Return when and where nodes are kept for a job: as found, or later, if only a limit keeps it from starting.
 
         That is where it would have started, once the first promise on nodes of its partition is over; without one,
-        after the time that the limit says (recorded: limit_stop_retry and limit_stop_retry_time).
+        after the time that the limit says (recorded: limit_stop_retry and limit_stop_retry_time). Newer releases go to
+        the third change of promises behind the job's end before that (`put_off_to_third_record`).
 
         :param found: when and where it could start; None: not within the window.
         :param limit: what keeps it out; None: nothing does.
@@ -296,7 +298,8 @@ class Backfill:
         if found is None or found[0] > now or limit is None or not limit.retry_after:
             return found
         chosen = found[1]
-        at = plan.next_return(now, now + length, partition.nodes & self._ledger.up)
+        mine = partition.nodes & self._ledger.up
+        at = plan.next_return(now, now + length, mine, third=self._to_third_record)
         if at is None:
             at = now + limit.retry_after
         if not plan.collides(at, at + length, chosen.nodes):

@@ -31,7 +31,7 @@ from makeway_select_cons_tres.parameters import Parameters, in_partition, read_p
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage, barred
 from makeway_select_cons_tres.table import TableKey
-from makeway_slurm_rules.preemption import exempt_time
+from makeway_slurm_rules.preemption import exempt_until
 
 if TYPE_CHECKING:
     from makeway_select_cons_tres.timeline import Enough, Moments, Timeline
@@ -65,6 +65,8 @@ class Known:
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
         self._whole_tasks = view.rule("cpus_in_whole_tasks")
         self._whole_tasks_by_memory = view.rule("memory_per_cpu_counts_whole_tasks")
+        self._thins = view.rule("gpus_thin_cores")
+        self._thins_in_all = view.rule("gpus_in_all_thin_cores")
         self._by_socket = view.rule("gpus_for_used_sockets")
         self._kinds: dict[Hashable, Kind] = {}
         self.kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
@@ -120,6 +122,8 @@ class Known:
             whole_tasks=self._whole_tasks,
             whole_tasks_by_memory=self._whole_tasks_by_memory,
             trims=self.mode.trims,
+            thins=self._thins,
+            thins_in_all=self._thins_in_all,
             by_socket=self._by_socket,
         )
         key = _table_key(request)
@@ -262,7 +266,7 @@ class Known:
             job
             for job in view.active
             if job.state is JobState.RUNNING
-            and view.now < (job.started_at or 0.0) + exempt_time(job, view, least)
+            and view.now < exempt_until(job, view, least)
             and view.mode_of(job) is PreemptMode.SUSPEND
         ]
 

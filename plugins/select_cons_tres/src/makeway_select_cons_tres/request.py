@@ -63,6 +63,8 @@ class Request:
     tasks_per_node: int | None
     trims: bool
     """Whether a node counts with no more CPUs than `tasks_per_node` can use."""
+    thins: bool
+    """Whether a node beside counted resources counts with no more CPUs than all tasks of the job can use."""
     cpus_for_memory: int
     """What of `cpus_per_node` a limit of memory per CPU asks for, beyond the tasks; 0: nothing."""
     whole: bool
@@ -107,7 +109,7 @@ class Request:
         limits = [served, self.tasks_per_node]
         if self.tasks is not None and self.tasks == self.min_nodes:
             limits.append(1)
-        if self.tasks is not None and self.max_nodes == 1:
+        if self.tasks is not None and (self.max_nodes == 1 or self.thins):
             limits.append(self.tasks)
         return min((each for each in limits if each is not None), default=None)
 
@@ -128,12 +130,16 @@ def request_of(
     whole_tasks: bool,
     whole_tasks_by_memory: bool,
     trims: bool,
+    thins: bool,
+    thins_in_all: bool,
     by_socket: bool = True,
 ) -> Request:
     """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
 
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
     :param trims: a node counts with no more CPUs than its tasks can use.
+    :param thins: a node beside counted resources counts with no more CPUs than all tasks can use.
+    :param thins_in_all: it does for GPUs that are asked for in all.
     :param by_socket: GPUs for sockets are given for each socket of its cores, too (recorded: cons_gpus_per_socket).
     :param whole_tasks: CPUs of a node that are too few for another task count for nothing.
     :param whole_tasks_by_memory: they do not where memory is handed out per CPU (recorded: cons_whole_tasks_by_memory).
@@ -178,6 +184,7 @@ def request_of(
         ),
         tasks_per_node=spec.tasks_per_node,
         trims=trims,
+        thins=thins or (thins_in_all and bool(spec.gres_total)),
         cpus_for_memory=memory.cpus_per_node if memory.cpus_per_node > spec.cpus_per_node else 0,
         whole=whole,
         shares=shares_nodes(job),

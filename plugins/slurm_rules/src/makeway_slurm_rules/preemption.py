@@ -153,6 +153,14 @@ def exempt_time(job: Job, view: ClusterView, default: Seconds | None) -> Seconds
     return default if default is not None and default > 0 else 0.0
 
 
+def exempt_until(job: Job, view: ClusterView, default: Seconds | None) -> Seconds:
+    """Return until when `job` may not be displaced; it counts from the full second in which the job started."""
+    started, phase = job.started_at or 0.0, view.settings(Clockwork).second_phase
+    if phase is not None:
+        started = phase + math.floor(started - phase)
+    return started + exempt_time(job, view, default)
+
+
 def _not_exempt(
     jobs: list[Job],
     view: ClusterView,
@@ -163,24 +171,15 @@ def _not_exempt(
 ) -> list[Job]:
     if not settings.exempt_time and not any(qos.exempt_time for qos in view.cluster.qos):
         return jobs
-    phase = view.settings(Clockwork).second_phase
     kept = []
     for job in jobs:
-        until = max(
-            _second_of(part.started_at or 0.0, phase) + exempt_time(part, view, settings.exempt_time)
-            for part in view.components(job)
-        )
+        until = max(exempt_until(part, view, settings.exempt_time) for part in view.components(job))
         if now < until:
             protected[job.id] = f"exempt for {until - now:g} s more (PreemptExemptTime)"
             ask_again.append(until)
         else:
             kept.append(job)
     return kept
-
-
-def _second_of(at: Seconds, phase: Seconds | None) -> Seconds:
-    """Return when the second began in which `at` lies."""
-    return at if phase is None else phase + math.floor(at - phase)
 
 
 def _overlapping(jobs: list[Job], preemptor: Job, view: ClusterView) -> list[Job]:

@@ -91,6 +91,17 @@ RULES: Mapping[str, Rule] = {
         "26.05",
         section="slurm-gang-and-select 4.1.1",
     ),
+    "gpus_thin_cores": Rule(
+        "beside GPUs a node is thinned to the cores that all tasks of the job need, in whatever way they are asked for",
+        "26.05",
+        section="slurm-gang-and-select 4.3.8",
+    ),
+    "gpus_in_all_thin_cores": Rule(
+        "beside GPUs asked for by --gpus a node is thinned to the cores that all tasks of the job need (measured on "
+        "24.11.5; 23.02 to 24.05: open)",
+        "24.11",
+        section="slurm-gang-and-select 4.3.8",
+    ),
     "trim_cores_by_index": Rule(
         "jobs with tasks per node get consecutive cores",
         "23.02.5",
@@ -352,6 +363,19 @@ RULES: Mapping[str, Rule] = {
     "unlicensed_withdraws_required": Rule(
         "a job that waits for licences withdraws the nodes that it requires from those behind it in a pass of the main "
         "scheduler (measured on 24.11.5; 23.02 to 24.05: open)",
+        "24.11",
+        section="slurm-gang-and-select 5.3 no. 4",
+    ),
+    "put_off_to_third_record": Rule(
+        "with assoc_limit_stop, backfill keeps nodes for a limited job on whose nodes no promise is over in time from "
+        "the third change of promises behind the job's end on, if there are so many, and not from 500 s later "
+        "(inferred from two plays of 24.11.5; 23.02 to 24.05: open)",
+        "24.11",
+        section="slurm-priority-and-limits 11.1",
+    ),
+    "nodes_before_licences": Rule(
+        "under select/linear a job that lacks nodes and licences waits for nodes, and closes its partition (measured "
+        "on 24.11.5; 23.02 to 24.05: open)",
         "24.11",
         section="slurm-gang-and-select 5.3 no. 4",
     ),

@@ -37,6 +37,8 @@ from makeway_engine.placing.telling import Telling
 from makeway_engine.rulings import Rulings
 from makeway_engine.transitions import Transitions
 
+_LICENCES = "Licenses"
+
 _NO_LIMITS = BOUNDS.union(SETTLED)
 """Reasons kept behind others that no limit gives."""
 
@@ -73,6 +75,7 @@ class Placer:
         self._has_limits = rulings.limited
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
+        self._nodes_before_licences = ledger.gives_whole_nodes and ledger.rule("nodes_before_licences")
         self.glance = Glance(ledger, selector)
         self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
         """What is kept for those that have had others make way."""
@@ -157,6 +160,10 @@ class Placer:
             if limit is not None:
                 if limit.depends_on_nodes:
                     return self._as_chosen(question, limit, preempt=preempt)
+                if limit.reason == _LICENCES:
+                    short = self._without_nodes(question, preempt=preempt)
+                    if short is not None:
+                        return self.action.wait(job, short, outcome_of(short), note=question.note)
                 return self._limited(question, limit, preempt=preempt)
         found = self.prober.ask(question, preempt=preempt)
         if isinstance(found, Placement):
@@ -210,6 +217,16 @@ class Placer:
         nodes = question.allowed & question.partition.nodes & self.ledger.up
         place = self.prober.place_if_idle(question.job, nodes)
         return place is not None and limit.lets_in(place.allocation.nodes)
+
+    def _without_nodes(self, question: Question, *, preempt: bool) -> Blocked | None:
+        """Say that a job that lacks licences lacks nodes as well, where these count first; None: there are some.
+
+        Recorded: licences_or_nodes_linear. One that may have others make way is asked about its licences first.
+        """
+        if not self._nodes_before_licences or (preempt and self.order.candidates(question.job).jobs):
+            return None
+        found = self.prober.ask(question, preempt=False)
+        return found if isinstance(found, Blocked) and not found.never else None
 
     def stopped(self, question: Question) -> Outcome | None:
         """Let a job wait that a limit keeps out, and say what that comes to; None: none does.

@@ -21,6 +21,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
     Selector,
+    Sharing,
     SuspendedBy,
     Window,
 )
@@ -252,7 +253,13 @@ class Prober:
         ledger = self._ledger
         left = job.partition.nodes & ledger.up & ~closed_by(windows, ledger.now, length_of(job))
         busy = ledger.completing | (~ledger.idle if job.spec.exclusive else ledger.exclusive)
-        if left & busy or (left.bit_count() >= job.size and self.forecast(job, left) is not None):
+        if _shares(job):
+            busy &= bitmap.of(
+                index
+                for index in bitmap.indices(left & busy)
+                if not all(_shares(other) for other in ledger.jobs_on(index))
+            )
+        if left & busy or (left.bit_count() >= job.size and self.could_run_on(job, left)):
             return ""
         return next(window.reason for window in windows if window.reason)
 
@@ -321,3 +328,9 @@ class Prober:
         wrong = misplaced(job, placement, self._ledger, self._recorder.node_list)
         if wrong:
             raise self._policies.fault(hook, job, wrong)
+
+
+def _shares(job: Job) -> bool:
+    """Whether a job offers to share its nodes, where the partition has it share."""
+    sharing = job.partition.oversubscribe.sharing
+    return sharing is Sharing.FORCE or (sharing is Sharing.YES and job.spec.oversubscribe)

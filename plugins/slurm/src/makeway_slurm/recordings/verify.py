@@ -360,8 +360,13 @@ def _outcomes(name: str, mine: Story, other: Story) -> Iterator[Difference]:
 
 
 def _kind_of(reason: str) -> str:
-    """Return a reason without the nodes behind it; which of the first two is shown depends on who looked last."""
+    """Return a reason without the nodes behind it; which of the first two is shown depends on who looked last.
+
+    A reservation that is over is deleted by a sweep up to 30 s later.
+    """
     word = reason.partition(",")[0]
+    if word.startswith("Reservation"):
+        return "Reservation"
     return "Resources" if word == "Priority" else word
 
 
