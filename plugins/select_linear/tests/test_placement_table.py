@@ -225,14 +225,29 @@ def test_node_lists_are_the_cluster_s() -> None:
     assert run.recorder.node_list(bitmap.of([0, 1, 9])) == "n[1-2,10]"
 
 
+@pytest.mark.parametrize(
+    ("sharing", "rules", "charged"),
+    [
+        ("NO", {}, False),
+        ("FORCE:1", {}, False),
+        ("FORCE:2", {}, True),
+        ("NO", {"linear_counts_forced_gpus": False}, True),
+    ],
+)
 @pytest.mark.parametrize("gpus", [1, 2])
-def test_gres_of_nodes_that_are_alike(gpus: int) -> None:
-    """Both nodes have two GPUs: a job is charged for as many as it asks for."""
-    run = engine(attrs.evolve(TEN, node=(NodeTable(name="n[1-2]", cpus=2, gres={"gpu": 2}),)))
+def test_gres_of_nodes_that_are_alike(gpus: int, sharing: str, rules: dict[str, bool], charged: bool) -> None:
+    """Both nodes have two GPUs: a job of FORCE:2 is charged for as many as it asks for (linear_gpus_shared)."""
+    config = attrs.evolve(
+        TEN,
+        node=(NodeTable(name="n[1-2]", cpus=2, gres={"gpu": 2}),),
+        partition=(PartitionTable(name="main", default=True, oversubscribe=sharing),),
+        scheduler=SchedulerTable(type="builtin", rules=rules),
+    )
+    run = engine(config)
     assert place(run, "asked", gres={"gpu": gpus}, **exactly(1)) == "n1"
     held = run.ledger.jobs["asked"].allocation
     assert held is not None
-    assert dict(held.gres) == {"gpu": (gpus,)}
+    assert dict(held.gres) == ({"gpu": (gpus,)} if charged else {})
 
 
 def test_any_number_of_stopped_jobs_is_tolerated_at_the_last_level() -> None:

@@ -197,16 +197,10 @@ def test_cpus_and_reasons_are_details() -> None:
     )
 
 
-def test_what_scontrol_shows_otherwise() -> None:
-    """A job whose reservation is gone waits; of whole nodes select/linear does not tell the GPUs."""
+def test_a_job_whose_reservation_is_gone_waits() -> None:
+    """scontrol shows that as a state."""
     held = recording("RESV_DEL_HOLD", [("RESV_DEL_HOLD", 0.0, 28.0, "")])
     assert stories_of_recording(held)["low"].final_state == "PENDING"
-    for shown, told in (("gpu:0(IDX:)", None), ("gpu:2(IDX:0-1)", {"n1": {"gpu": 2}}), ("", {})):
-        run = recording(spans=[("RUNNING", 0.0, 8.0, "n1")])
-        row = attrs.evolve(run.jobs["low"].intervals[0], gres={"n1": shown})
-        job = attrs.evolve(run.jobs["low"], intervals=(row,))
-        (span,) = stories_of_recording(attrs.evolve(run, jobs={"low": job}))["low"].spans
-        assert span.gres == told
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,8 @@ class LinearAttempt(Asked):
         if selector.books.track_memory:
             listed = selector.cluster.nodes
             memory = tuple(memory_charged(self.request, listed[index]) for index in indices)
-        gres = {name: (count,) * len(indices) for name, count in spec.gres.items()} if spec.gres else NOTHING
+        counts = spec.gres if selector.counts_gres(self.job) else NOTHING
+        gres = {name: (count,) * len(indices) for name, count in counts.items()} if counts else NOTHING
         return Placement(
             allocation=Allocation(
                 nodes=nodes,

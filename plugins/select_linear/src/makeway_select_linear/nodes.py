@@ -20,6 +20,7 @@ from makeway.model import (
     ModeFlag,
     Node,
     PreemptBasis,
+    Sharing,
 )
 from makeway.obstacle import Condition, in_all, obstacle, of_features
 from makeway_select_linear.best_fit import best_fit, nodes_alike
@@ -68,6 +69,7 @@ class LinearNodes:
             and not view.rule("linear_overlays_off")
         )
         """Whether jobs of lower tiers that are OFF keep their nodes to themselves."""
+        self._counts_forced = view.rule("linear_counts_forced_gpus")
         self._requests: dict[str, tuple[object, object, Request]] = {}
         self._by_shape: dict[tuple[object, ...], Request] = {}
         self._possible: dict[Hashable, Blocked | None] = {}
@@ -123,6 +125,11 @@ class LinearNodes:
         self.books.restore(active, memory)
 
     # ----------------------------------------------------------------------------- asking
+    def counts_gres(self, job: Job) -> bool:
+        """Whether a job is charged for the GPUs that it asks for (rule `linear_counts_forced_gpus`)."""
+        over = job.partition.oversubscribe
+        return not self._counts_forced or (over.sharing is Sharing.FORCE and over.count > 1)
+
     def request(self, job: Job) -> Request:
         """Return the normalised request of `job` in the partition that it is tried in."""
         known = self._requests.get(job.id)

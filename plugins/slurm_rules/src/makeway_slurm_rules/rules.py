@@ -576,6 +576,13 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 4.2.6",
         defect=True,
     ),
+    "linear_counts_forced_gpus": Rule(
+        "select/linear counts the GPUs of jobs in partitions of FORCE:2 and more; all others get nodes that have "
+        "enough GPUs left, and are charged for none (a defect)",
+        "1",
+        section="slurm-gang-and-select 4.2.6",
+        defect=True,
+    ),
     "linear_resume_charges_all_memory": Rule(
         "when a person resumes a job, select/linear with CR_Memory charges all memory of its nodes; what was too much "
         "stays charged after the job has ended (a defect)",

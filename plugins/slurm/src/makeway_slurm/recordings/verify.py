@@ -62,8 +62,8 @@ class Span:
     restart: int = 0
     cpus: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
     """Numbers of its CPUs on each node; empty: not known."""
-    gres: Mapping[str, Mapping[str, int]] | None = attrs.field(factory=dict)
-    """Counted resources on each node, models by their name; empty: none; None: not known."""
+    gres: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
+    """Counted resources on each node, models by their name; empty: none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -123,7 +123,7 @@ def _recorded_story(job: RecordedJob) -> Story:
             _sorted_nodes(each.nodes),
             each.restart,
             each.cpu_ids,
-            None if _is_hidden(each.gres) else _by_node(each.gres),
+            {node: counts for node, text in each.gres.items() if (counts := _counts(text))},
         )
         for each in job.intervals
     )
@@ -135,15 +135,6 @@ def _recorded_story(job: RecordedJob) -> Story:
 
 
 _GRES = re.compile(r"(?:^|,)([a-z_]+)(?::[A-Za-z][^:,(]*)?:([0-9]+)", re.IGNORECASE)
-
-
-def _is_hidden(gres: Mapping[str, str]) -> bool:
-    """Whether scontrol does not tell which: of whole nodes it shows ``gpu:0(IDX:)`` under select/linear."""
-    return any(":0(IDX:)" in text for text in gres.values()) and not any(map(_counts, gres.values()))
-
-
-def _by_node(gres: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    return {node: counts for node, text in gres.items() if (counts := _counts(text))}
 
 
 def _counts(text: str) -> dict[str, int]:
@@ -393,7 +384,7 @@ def _spans(
         elif left.cpus and right.cpus and dict(left.cpus) != dict(right.cpus):
             shown = (f"{left.state} on CPUs {_listed(left.cpus)}", f"on {_listed(right.cpus)}")
             yield Difference(Aspect.CPUS, name, left.start, *shown)
-        elif left.cpus and right.cpus and None not in (left.gres, right.gres) and left.gres != right.gres:
+        elif left.cpus and right.cpus and dict(left.gres) != dict(right.gres):
             yield Difference(Aspect.GRES, name, left.start, f"{left.state} with {left.gres}", f"{right.gres}")
 
 

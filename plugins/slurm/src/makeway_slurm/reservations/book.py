@@ -243,8 +243,16 @@ def _beyond(job: Job, partition: Partition, mine: Reservation, view: ClusterView
     if mine.any_nodes:
         return False
     nodes = mine.nodes & partition.nodes
-    cpus = sum(view.cluster.nodes[index].cpus for index in bitmap.indices(nodes))
-    return job.size > nodes.bit_count() or bool(job.required & ~nodes) or job.spec.cpus > cpus
+    listed = [view.cluster.nodes[index] for index in bitmap.indices(nodes)]
+    able = [
+        node
+        for node in listed
+        if node.cpus >= job.spec.cpus_per_node
+        and all(node.gres.get(name, 0) >= count for name, count in job.spec.gres.items())
+    ]
+    return (
+        job.size > len(able) or bool(job.required & ~nodes) or job.spec.cpus > sum(node.cpus for node in able)
+    )
 
 
 def _longest(job: Job) -> Seconds:
