@@ -304,6 +304,7 @@ def _mode(view: ClusterView) -> Mode:
         trims=view.rule("trim_cores_by_index"),
         plans_beside_sharers=view.rule("forecast_beside_sharers"),
         only_sharing_jobs_block=view.rule("only_sharing_jobs_block"),
+        sharers_block_beside_rows=view.rule("sharers_block_beside_rows"),
         exclusive_stops=view.rule("exclusive_stops_after_step_one"),
         off_keeps_rows=view.rule("off_partition_keeps_rows"),
         denial_lasts=view.rule("denied_nodes_stay_denied"),

@@ -45,6 +45,7 @@ class Mode:
     trims: bool
     """Jobs with tasks per node get consecutive cores."""
     only_sharing_jobs_block: bool
+    sharers_block_beside_rows: bool
     plans_beside_sharers: bool
     """An estimated start does not look at which jobs share."""
     exclusive_stops: bool
@@ -146,6 +147,8 @@ class CoreTest:
         ]
         if not several:
             return 0
+        if self._mode.sharers_block_beside_rows:
+            return nodes & self._books.busy_nodes & self._books.sharing_nodes
         return self._if_sharing(bitmap.of(list(self._books.cores_in(several, nodes))))
 
     def _with_memory_and_gres(self, nodes: NodeBits) -> NodeBits:

@@ -218,6 +218,13 @@ RULES: Mapping[str, Rule] = {
         "24.05",
         section="slurm-preemption 5.2.1",
     ),
+    "sharers_block_beside_rows": Rule(
+        "where another partition with several rows has had jobs, a job that offers to share keeps others off its nodes "
+        "even if it runs in a partition of one row",
+        "24.11",
+        "26.05",
+        section="slurm-preemption 5.2.1",
+    ),
     "denied_nodes_stay_denied": Rule(
         "a node with cores of a higher tier is out of reach of a whole-node job; before, such a job got what "
         "was left of it once another node would have served",
@@ -367,8 +374,8 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 5.3 no. 4",
     ),
     "put_off_to_third_record": Rule(
-        "with assoc_limit_stop, backfill keeps nodes for a limited job on whose nodes no promise is over in time from "
-        "the third change of promises behind the job's end on, if there are so many, and not from 500 s later "
+        "with assoc_limit_stop, backfill keeps nodes for a limited job from the third change of promises behind its "
+        "end on, if there are so many, and not from 500 s later. That is where no promise on its nodes is over in time "
         "(inferred from two plays of 24.11.5; 23.02 to 24.05: open)",
         "24.11",
         section="slurm-priority-and-limits 11.1",
