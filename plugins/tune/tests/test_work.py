@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from makeway.config import Config
+from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, Seconds
 from makeway_app.cli.inputs import load_config
 from makeway_sweep.plan import Variant
 from makeway_sweep.work import Shared, Task, run
 from makeway_tune.files import Chosen
 from makeway_tune.log import Array
+from makeway_tune.runs import Runner
 from makeway_tune.search import Score
 from makeway_tune.work import Work
 
@@ -87,3 +90,19 @@ def test_days_that_say_nothing_are_made_more(
     assert result.exit_code == 0, result.output
     assert tried == [24, 48, 96, 143]
     assert "no other setting was tried" in result.output
+
+
+def test_the_site_as_configured_is_refused_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lacks a plugin, say; a candidate that is refused is left out."""
+
+    def refuse(runner: Runner, chosen: object) -> Config:
+        raise ConfigError("lsb.queues", [Problem("policy.select", "no plugin named 'select/cons_tres'")])
+
+    monkeypatch.setattr(Runner, "_read", refuse)
+    nothing: Any = None
+    runner = Runner(asked=nothing, site=nothing, leader="", workers=1)
+    with pytest.raises(ConfigError, match="no plugin named"):
+        runner.config(())
+    candidate: Any = (("GraceTime", "60"),)
+    assert runner.config(candidate) is None
+    assert runner.refused == {candidate: "no plugin named 'select/cons_tres'"}

@@ -57,11 +57,16 @@ class Runner:
         self.kept = {wanted: each for wanted, each in self.kept.items() if wanted[1] != name}
 
     def config(self, chosen: Chosen) -> Config | None:
-        """Return a candidate as its reader has it; None: it is refused."""
+        """Return a candidate as its reader has it; None: it is refused.
+
+        :raises MakewayError: the site as configured is.
+        """
         if chosen not in self.configs and chosen not in self.refused:
             try:
                 self.configs[chosen] = self._read(chosen)
             except (ConfigError, PluginError) as error:
+                if not chosen:
+                    raise
                 problems = getattr(error, "problems", ())
                 self.refused[chosen] = str(problems[0].message if problems else error)
         return self.configs.get(chosen)
