@@ -36,6 +36,7 @@ def asked(partition: Partition, **more: object) -> Request:
         "cpus_per_node": 1,
         "tasks_per_node": None,
         "trims": True,
+        "thins": False,
         "cpus_for_memory": 0,
         "whole": False,
         "shares": True,
