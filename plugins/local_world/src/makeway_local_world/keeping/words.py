@@ -72,9 +72,9 @@ def unpack(data: bytes) -> dict[str, Any]:
 
 
 def written(data: bytes) -> bytes | None:
-    """Return what a file `started`, `exit` or `saved` says, its first line; None: not all of that is written."""
-    told, end, _ = data.partition(b"\n")
-    return told if end else None
+    """Return what a file `started`, `exit` or `saved` says, once all of it is written; None: it is not."""
+    told = data.rstrip(b"\0")
+    return told if told.endswith(b"\n") else None
 
 
 def send(line: socket.socket, data: bytes) -> bool:

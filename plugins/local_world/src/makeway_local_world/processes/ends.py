@@ -12,7 +12,8 @@ import attrs
 
 from makeway.model import JobState
 from makeway_local_world.keeping import words
-from makeway_local_world.processes.rundir import Key, RunDirectory, kept_end
+from makeway_local_world.processes.rundir import RunDirectory
+from makeway_local_world.submission import beside, directory_of
 
 
 @attrs.frozen(kw_only=True)
@@ -140,14 +141,12 @@ def end_of_plain(told: dict[str, Any]) -> End:
 
 def end_of(state: Path, job_id: str, incarnation: int) -> End | None:
     """Return how an incarnation ended; None: it has not, or that is not known."""
-    key = job_id, incarnation
-    for look in (kept_end, _fresh_end, kept_end):  # it is kept before the directory is taken away
+    kept = directory_of(state, job_id) / beside(job_id, "exit", incarnation)
+    for again in (False, True):  # it is copied before the directory of the incarnation is taken away
         with contextlib.suppress(OSError, words.WordError):
-            told = look(state, key)
-            if told is not None:
-                return end_of_plain(told)
+            return end_of_plain(words.unpack(kept.read_bytes()))
+        with contextlib.suppress(OSError, words.WordError):
+            fresh = None if again else RunDirectory(state, (job_id, incarnation)).end()
+            if fresh is not None:
+                return end_of_plain(fresh)
     return None
-
-
-def _fresh_end(state: Path, key: Key) -> dict[str, Any] | None:
-    return RunDirectory(state, key).end()

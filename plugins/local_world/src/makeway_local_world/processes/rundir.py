@@ -38,14 +38,12 @@ import attrs
 
 from makeway_local_world.keeping import words
 from makeway_local_world.keeping.cgroups import Cgroup
-from makeway_local_world.keeping.files import open_directory, read_all
+from makeway_local_world.keeping.files import create_durably, open_directory, read_all
 from makeway_local_world.submission import beside, directory_of, file_name
 
 T = TypeVar("T")
 Key = tuple[str, int]
 """Job and incarnation."""
-_FACTS = ("gpus", "oom", "peak")
-"""What the daemon knows of an end and the keeper does not: the GPUs that it had, and what its cgroup says."""
 _UNSUITABLE = ("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs")
 
 
@@ -151,16 +149,22 @@ class RunDirectory:
         It has the owner's rights: what it writes is believed of that job alone, and only if it has the right shape.
         What its cgroup says comes from the kernel, and which GPUs it had is what the daemon gave it.
         """
-        found = None if started is None else _end(read_all(directory, words.EXIT) or b"")
-        if found is None or started is None:
+        data = None if started is None else read_all(directory, words.EXIT)
+        told = None if data is None else words.written(data[: words.EXIT_SIZE + 1])
+        if told is None:
             return None
+        try:
+            found = words.unpack(told)
+        except words.WordError:
+            return None
+        if not _is_end(found):
+            return None
+        assert started is not None
+        found["gpus"] = started.get("gpus", [])
         cgroup = Cgroup(started["cgroup"]) if started.get("cgroup") else None
-        return {
-            **found,
-            "gpus": started.get("gpus", []),
-            "oom": 0 if cgroup is None else cgroup.oom_kills(),
-            "peak": 0 if cgroup is None else cgroup.memory_peak(),
-        }
+        found["oom"] = 0 if cgroup is None else cgroup.oom_kills()
+        found["peak"] = 0 if cgroup is None else cgroup.memory_peak()
+        return found
 
     def started(self) -> dict[str, Any] | None:
         """Return what was written down before the job began; None: it has not.
@@ -226,77 +230,20 @@ class RunDirectory:
 
 
 def keep_ends(state: Path, ended: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Keep the exit files of incarnations beside the submissions that are still there; those of an array together.
-
-    What they say is on the disk already. The facts that their keepers could not know are written below it.
-
-    :param ended: what is known of each end.
-    """
-    kept = defaultdict[Path, list[Key]](list)
-    for key in ended:
-        kept[directory_of(state, key[0])].append(key)
-    for job, keys in kept.items():
-        with contextlib.suppress(OSError):  # its submission has gone, or the disk is full
+    """Write down how jobs ended beside the submissions that are still there; those of an array together."""
+    kept = defaultdict[Path, dict[str, bytes]](dict)
+    for (job_id, incarnation), told in ended.items():
+        said = words.pack(**{name: value for name, value in told.items() if name != "v"})
+        kept[directory_of(state, job_id)][beside(job_id, "exit", incarnation)] = said
+    for job, files in kept.items():
+        with contextlib.suppress(
+            OSError
+        ):  # its submission has gone, or the disk is full: that must not keep them
             handle = open_directory(job)
             try:
-                for key in keys:
-                    with contextlib.suppress(OSError):
-                        _keep_end(RunDirectory(state, key).path / words.EXIT, ended[key], handle, key)
-                os.fsync(handle)
+                create_durably(handle, files)
             finally:
                 os.close(handle)
-
-
-def _keep_end(file: Path, told: Mapping[str, Any], job: int, key: Key) -> None:
-    facts = {name: told[name] for name in _FACTS if told[name]}
-    if facts or told["below"]:
-        with contextlib.suppress(OSError):
-            _add(file, words.pack(**facts) + b"\n")
-    name = beside(key[0], "exit", key[1])
-    try:
-        os.link(file, name, dst_dir_fd=job)
-    except FileExistsError:  # of a start that had failed
-        os.unlink(name, dir_fd=job)
-        os.link(file, name, dst_dir_fd=job)
-
-
-def _add(file: Path, line: bytes) -> None:
-    """Write a line below the first one, which a power cut meanwhile leaves as it is."""
-    handle = os.open(file, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        os.pwrite(handle, line, os.read(handle, words.EXIT_SIZE).index(b"\n") + 1)
-        os.fdatasync(handle)
-    finally:
-        os.close(handle)
-
-
-def kept_end(state: Path, key: Key) -> dict[str, Any] | None:
-    """Return how an incarnation ended, of which the directory may be gone; None: that is not kept.
-
-    :raises OSError: it cannot be read.
-    """
-    with open(directory_of(state, key[0]) / beside(key[0], "exit", key[1]), "rb", buffering=0) as stream:
-        data = stream.read(2 * words.EXIT_SIZE)
-    found = _end(data)
-    if found is None:
-        return None
-    facts, end, _ = data.partition(b"\n")[2].partition(b"\n")
-    with contextlib.suppress(words.WordError):
-        told = words.unpack(facts) if end else {}
-        found |= {name: told[name] for name in _FACTS if name in told}
-    return found
-
-
-def _end(data: bytes) -> dict[str, Any] | None:
-    """Return what a keeper wrote into an exit file; None: nothing, or nothing that an end is told by."""
-    told = words.written(data[: words.EXIT_SIZE + 1])
-    try:
-        found = None if told is None else words.unpack(told)
-    except words.WordError:
-        return None
-    if found is None or told is None or not _is_end(found):
-        return None
-    return {**found, "gpus": [], "oom": 0, "peak": 0, "below": bool(data[len(told) + 1 :].strip(b"\0"))}
 
 
 def _is_end(told: dict[str, Any]) -> bool:
