@@ -273,7 +273,7 @@ def rule_table() -> list[str]:
                 rule.until or "",
                 here,
                 rule.section,
-                ", ".join(askers.get(name, ())) or "**nobody: not modelled**",
+                ", ".join(askers.get(name, ())) or "**none: not modelled**",
             ]
         )
     return _table(["rule", "text", "since", "until", "default", "section", "asked for in"], rows)

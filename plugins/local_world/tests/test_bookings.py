@@ -132,7 +132,7 @@ def test_a_job_lies_over_those_of_one_who_has_booked_less_than_they_hold() -> No
 def test_a_job_lies_over_no_other_where_that_leaves_too_little_of_what_is_booked() -> None:
     """Ann has booked two of the four CPUs that her jobs hold, so that Bob may have two: his next job waits for them."""
     booked = {"user": "ann", "cpus": 2, "start": 100.0, "end": 200.0}
-    urgent = {"user": "bob", "partitions": ("urgent",), "time_limit": 150}
+    urgent: dict[str, Any] = {"user": "bob", "partitions": ("urgent",), "time_limit": 150}
     jobs = [
         *(JobSpec(id=f"ann{at}", user="ann", tasks=2, run_time=400) for at in range(2)),
         JobSpec(id="first", tasks=2, submit_at=10, run_time=120, **urgent),

@@ -104,7 +104,7 @@ def _in_batches(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode
                 relevant = timeline.end_of(batch, place)
                 at = at if relevant is None else relevant
             assert at is not None
-            at = leaves_at(at, view, "forecast_over_time_in_a_second")
+            at = leaves_at(at, now, in_a_second=view.rule("forecast_over_time_in_a_second"))
             return None if math.isinf(at) else Forecast(at=at, nodes=place)
     return None
 

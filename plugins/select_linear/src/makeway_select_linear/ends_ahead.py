@@ -10,10 +10,13 @@ from makeway.model import ClusterView, Job, Seconds
 from makeway_select_linear.books import Books
 from makeway_slurm_rules.over_time import leaves_at
 
-OVER_TIME = "linear_forecast_over_time_in_a_second"
-"""Rule about jobs whose time is over."""
 _AT_ONCE = 48
 """So many ends are looked at together: most jobs want no more than the first of them."""
+
+
+def leaves(end: Seconds, view: ClusterView) -> Seconds:
+    """Return when a job with a deadline leaves as an estimate has it."""
+    return leaves_at(end, view.now, in_a_second=view.rule("linear_forecast_over_time_in_a_second"))
 
 
 class EndsAhead:
@@ -68,4 +71,4 @@ class EndsAhead:
 
     def when(self, ended: int, view: ClusterView) -> Seconds:
         """Return when so many jobs have ended."""
-        return leaves_at(self._releases[ended - 1][0], view, OVER_TIME) if ended else view.now
+        return leaves(self._releases[ended - 1][0], view) if ended else view.now

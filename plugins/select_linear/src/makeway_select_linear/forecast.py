@@ -11,10 +11,9 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Exclusive, Forecast, Job, Placement, PreemptMode, Seconds
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, like_nodes
-from makeway_select_linear.ends_ahead import OVER_TIME
+from makeway_select_linear.ends_ahead import leaves
 from makeway_select_linear.nodes import LinearNodes
 from makeway_select_linear.request import Request
-from makeway_slurm_rules.over_time import leaves_at
 
 
 def forecast(
@@ -79,7 +78,7 @@ def _estimate(
             continue
         found = attempt.probe()
         if isinstance(found, Placement):
-            return _at(leaves_at(end, view, OVER_TIME), found.allocation.nodes, usable)
+            return _at(leaves(end, view), found.allocation.nodes, usable)
     return None
 
 
@@ -153,7 +152,7 @@ def _counting_forecast(
             continue
         _, new = counting.remove(other)
         if new and (nodes := placed()) is not None:
-            return _at(leaves_at(end, view, OVER_TIME), nodes, eligible)
+            return _at(leaves(end, view), nodes, eligible)
     return None
 
 
@@ -193,7 +192,7 @@ def _plain_forecast(
             released |= gain
             have += gain.bit_count()
             if shadow is None and have >= wanted:
-                shadow = leaves_at(end, view, OVER_TIME)
+                shadow = leaves(end, view)
     if shadow is None:
         return None
     return _nodes_at(shadow, free, released, wanted, usable, have)
@@ -235,7 +234,7 @@ def _plain_estimate(
         busy = left.over[0]
         left.remove(other.nodes)
         if busy & ~left.over[0] & usable and (nodes := placed()) is not None:
-            return _at(leaves_at(end, view, OVER_TIME), nodes, usable)
+            return _at(leaves(end, view), nodes, usable)
     return None
 
 

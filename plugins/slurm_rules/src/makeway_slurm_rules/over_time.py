@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from makeway.model import ClusterView, Seconds
+from makeway.model import Seconds
 
 _SECOND: Seconds = 1.0
 
 
-def leaves_at(end: Seconds, view: ClusterView, rule: str) -> Seconds:
+def leaves_at(end: Seconds, now: Seconds, *, in_a_second: bool) -> Seconds:
     """Return when a job leaves as an estimate has it.
 
     :param end: its deadline; for jobs that are suspended, or whose end has not been noticed, that may be over.
-    :param rule: under which such a job leaves a second from now; without it, now.
+    :param in_a_second: whether such a job leaves a second from now; else it leaves now.
     """
-    if end > view.now:
+    if end > now:
         return end
-    return view.now + _SECOND if view.rule(rule) else view.now
+    return now + _SECOND if in_a_second else now
