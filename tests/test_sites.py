@@ -67,7 +67,7 @@ def test_the_pages_name_what_is_there() -> None:
     there = {folder.name for folder in SITES.iterdir()}
     for folder in ("oracle", "recordings"):
         there |= {file.stem for file in (root / "tests" / folder / "scenarios").glob("*.toml")}
-    for file in root.glob("plugins/*/tests/*.py"):
+    for file in root.glob("plugins/*/tests/**/*.py"):
         there |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
     told = re.compile(r"not (modelled|recorded): \w")
     for row in rows:
