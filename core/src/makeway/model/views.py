@@ -193,7 +193,8 @@ class ClusterView(Protocol):
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
         """Return the jobs that forecasts let end as (deadline, index, job), soonest first.
 
-        These are running ones with a deadline; under rule ``forecast_counts_suspended`` suspended ones, too.
+        These are running ones with a deadline; under rule ``forecast_counts_suspended`` suspended ones, too. It is the
+        very same sequence until a deadline changes.
         """
 
     def settings(self, cls: type[S]) -> S:

@@ -19,7 +19,7 @@ def reasons_of(job: Job, gang: Gang | None, policies: Policies, ledger: Ledger) 
     if job.state is not JobState.SUSPENDED:
         return []
     by_people = job.suspended_by is SuspendedBy.ADMIN
-    found = [Stay(why="a person suspended it, and nobody has resumed it")] if by_people else []
+    found = [Stay(why="a person suspended it, and it was not resumed")] if by_people else []
     ask = getattr(gang, "stays", None)
     if ask is None:
         return found or _held_by_others(job, ledger)

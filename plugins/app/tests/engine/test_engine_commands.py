@@ -500,7 +500,7 @@ def test_why_a_job_is_suspended() -> None:
     engine = run.engine
     a, b = (engine.ledger.jobs[name] for name in "ab")
     said = [stay.why for stay in reasons_of(a, engine.gang, engine.policies, engine.ledger)]
-    assert said == ["a person suspended it, and nobody has resumed it"]
+    assert said == ["a person suspended it, and it was not resumed"]
     assert reasons_of(b, engine.gang, engine.policies, engine.ledger) == []
 
 

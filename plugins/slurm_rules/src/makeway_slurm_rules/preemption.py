@@ -7,7 +7,6 @@ adds exempt time, overlap, licences, heterogeneous jobs, order and the plan of s
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
@@ -155,9 +154,7 @@ def exempt_time(job: Job, view: ClusterView, default: Seconds | None) -> Seconds
 
 def exempt_until(job: Job, view: ClusterView, default: Seconds | None) -> Seconds:
     """Return until when `job` may not be displaced; it counts from the full second in which the job started."""
-    started, phase = job.started_at or 0.0, view.settings(Clockwork).second_phase
-    if phase is not None:
-        started = phase + math.floor(started - phase)
+    started = view.settings(Clockwork).whole_second(job.started_at or 0.0)
     return started + exempt_time(job, view, default)
 
 
